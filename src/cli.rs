@@ -225,12 +225,13 @@ mod tests {
         for (arguments, expected) in [
             (
                 "audit --object",
-                "unexpected argument '--object' found; tip: a similar argument exists: '--objects'; see `etch audit --help`",
+                "unexpected argument '--object' found; tip: a similar argument exists: '--objects'; see \
+                 `etch audit --help`",
             ),
             (
                 "audit -o tab\nle",
-                "invalid value 'tab le' for '--output <OUTPUT>' [possible values: table, json, yaml]; tip: a similar value \
-                 exists: 'table'; see `etch audit --help`",
+                "invalid value 'tab le' for '--output <OUTPUT>' [possible values: table, json, yaml]; tip: a \
+                 similar value exists: 'table'; see `etch audit --help`",
             ),
             (
                 "fill a.yaml",
@@ -238,7 +239,8 @@ mod tests {
             ),
             (
                 "audti",
-                "unrecognized subcommand 'audti'; tip: some similar subcommands exist: 'admit', 'audit'; see `etch --help`",
+                "unrecognized subcommand 'audti'; tip: some similar subcommands exist: 'admit', 'audit'; see \
+                 `etch --help`",
             ),
         ] {
             let arguments = ["etch"].into_iter().chain(arguments.split(' ')).map(OsString::from);

@@ -1,5 +1,5 @@
-//! Objects and CRDs that look older than they are: as if the time had come at which no API server lags behind a
-//! change any more. Their times are changed in etcd, and nothing else is.
+//! Objects and CRDs that look older than they are: as if the time had come at which no API server lags behind
+//! a change any more. Their times are changed in etcd, and nothing else is.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ pub async fn crd(cluster: &Cluster, name: &str) -> Result<()> {
     .await
 }
 
-/// A value with other times. All else stays as the API server wrote it, to the last byte: otherwise a write that
-/// changes nothing would be one.
+/// A value with other times. All else stays as the API server wrote it, to the last byte: otherwise a write
+/// that changes nothing would be one.
 fn dated(bytes: &[u8], time: &str) -> Result<Vec<u8>> {
     let stored: Value = serde_json::from_slice(bytes)?;
     let owners = stored["metadata"]["managedFields"].as_array().into_iter().flatten();

@@ -84,13 +84,13 @@ mod tests {
         let path = folder.path().join("one.yaml");
         fs::write(&path, "a\nb\n").expect("written");
         let wanted = || [Ok(File { name: "one".to_owned(), path: path.clone(), text: "a\nc\n".to_owned() })];
-        let said = RefCell::new(Vec::new());
-        let say = |line: &str| said.borrow_mut().push(line.to_owned());
+        let wording = RefCell::new(Vec::new());
+        let say = |line: &str| wording.borrow_mut().push(line.to_owned());
         let run = |check| each(wanted(), check, "generate", &say).expect("it can be read and written");
         assert!(!run(true));
         assert!(run(false) && run(true));
         assert_eq!(
-            *said.borrow(),
+            *wording.borrow(),
             ["one differs from line 2 on; run `just generate` and commit the result", "one is new"]
         );
         assert_eq!(fs::read_to_string(&path).expect("there"), "a\nc\n");

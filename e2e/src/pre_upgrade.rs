@@ -78,7 +78,8 @@ async fn releases(
     done(released(json!({ "legacy": text })).await?).context("the first release")?;
     for (name, spec) in [("plain", json!({})), ("hidden", json!({ "legacy": "x" }))] {
         let object = json!({
-            "apiVersion": format!("{GROUP}/v1"), "kind": "CronTab", "metadata": { "name": name }, "spec": spec,
+            "apiVersion": format!("{GROUP}/v1"), "kind": "CronTab", "metadata": { "name": name },
+            "spec": spec,
         });
         // The API server begins to serve a CRD a moment after it is applied.
         let served = async || Ok(cluster.get(OBJECTS).await.ok().map(drop));

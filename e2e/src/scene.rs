@@ -97,7 +97,9 @@ impl Scene {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": { "name": name },
-            "rules": [{ "apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"] }],
+            "rules": [{
+                "apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch", "patch"],
+            }],
         });
         apply(&self.cluster, &role).await?;
         bind(&self.cluster, &name).await
@@ -247,8 +249,8 @@ impl Scene {
         for line in text.lines() {
             let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
             let ours = event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:etch");
-            let told = matches!(event["stage"].as_str(), Some("ResponseComplete" | "ResponseStarted"));
-            if ours && told && filter(&event) {
+            let reported = matches!(event["stage"].as_str(), Some("ResponseComplete" | "ResponseStarted"));
+            if ours && reported && filter(&event) {
                 found.push(event);
             }
         }

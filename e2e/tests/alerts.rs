@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 fn alerts_fire_on_what_they_should_and_any_change_of_one_is_noticed() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let rules = rules()?;
-    let (passed, said) = promtool_test_rules([beside(dir.path(), &rules, &tests()?)?.as_path()])?;
-    ensure!(passed, "{said}");
+    let (passed, wording) = promtool_test_rules([beside(dir.path(), &rules, &tests()?)?.as_path()])?;
+    ensure!(passed, "{wording}");
 
     // An alert that never fires, one that always does, and one that does not wait.
     let changes = [("expr", json!("vector(0) > 0")), ("expr", json!("vector(1)")), ("for", json!("0s"))];
@@ -33,9 +33,9 @@ fn alerts_fire_on_what_they_should_and_any_change_of_one_is_noticed() -> Result<
             }
         }
     }
-    let (_, said) = promtool_test_rules(files.iter().map(PathBuf::as_path))?;
-    assert_eq!(said.matches("FAILED:").count(), files.len(), "{said}");
-    assert!(!said.contains("SUCCESS"), "{said}");
+    let (_, wording) = promtool_test_rules(files.iter().map(PathBuf::as_path))?;
+    assert_eq!(wording.matches("FAILED:").count(), files.len(), "{wording}");
+    assert!(!wording.contains("SUCCESS"), "{wording}");
     Ok(())
 }
 

@@ -104,7 +104,9 @@ fn object(ports: usize, protocol: &str) -> Value {
         },
         "spec": {
             "ports": numbers()
-                .map(|number| json!({"number": number, "name": format!("port-{number}"), "protocol": protocol}))
+                .map(|number| json!({
+                    "number": number, "name": format!("port-{number}"), "protocol": protocol,
+                }))
                 .collect::<Vec<_>>(),
             "notes": notes,
         },

@@ -1,5 +1,5 @@
-//! Passes that stop, on a real control plane: after a canary of as many objects as the policy sets, until a user
-//! resumes them, and after as many rejected objects. What is stored is read from etcd.
+//! Passes that stop, on a real control plane: after a canary of as many objects as the policy sets, until a
+//! user resumes them, and after as many rejected objects. What is stored is read from etcd.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,12 +27,12 @@ async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<(
     let waiting = cluster.persisted(CRD, "CanaryWaiting", SOON).await?;
     ensure!(stored(cluster, "first").await? == names(0..CANARY), "{:?}", stored(cluster, "first").await?);
     ensure!(waiting.status == "False", "{waiting:?}");
-    let said = format!(
-        "the canary wrote {CANARY} objects; to write the others, run: etch resume {CRD}; {CANARY} of {OBJECTS} objects are known to \
-         store their defaults; {} would be written: default/widget-05",
+    let wording = format!(
+        "the canary wrote {CANARY} objects; to write the others, run: etch resume {CRD}; {CANARY} of \
+         {OBJECTS} objects are known to store their defaults; {} would be written: default/widget-05",
         OBJECTS - CANARY
     );
-    ensure!(waiting.message.starts_with(&said), "{waiting:?}");
+    ensure!(waiting.message.starts_with(&wording), "{waiting:?}");
     let report = scene.report(CRD).await?["status"].clone();
     ensure!(
         report["canary"] == json!({ "generation": 2, "state": "Waiting", "written": CANARY }),
@@ -57,7 +57,11 @@ async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<(
     cluster.persisted(CRD, "CanaryWaiting", SOON).await?;
 
     // A pause goes on, and so `etch resume` names it.
-    let policy = |paused: bool| json!({ "selector": { "groups": [GROUP] }, "canary": { "objects": CANARY }, "paused": paused });
+    let policy = |paused: bool| {
+        json!({
+            "selector": { "groups": [GROUP] }, "canary": { "objects": CANARY }, "paused": paused,
+        })
+    };
     scene.policy("canary", policy(true)).await?;
     resume(
         &scene,

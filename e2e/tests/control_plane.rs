@@ -129,7 +129,9 @@ async fn a_service_account_has_the_rights_that_rbac_gives() -> Result<()> {
                         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]});
     create::<Role>(Api::namespaced(admin.clone(), "team"), reader).await?;
     let binding = json!({"metadata": {"name": "reader"},
-                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+                         "roleRef": {
+                             "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader",
+                         },
                          "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "team"}]});
     create::<RoleBinding>(Api::namespaced(admin, "team"), binding).await?;
 
@@ -216,9 +218,9 @@ fn programs_that_the_user_brings_are_used_as_they_are() -> Result<()> {
     command.arg("--dir").arg(assets.path().join("cluster")).env("KUBEBUILDER_ASSETS", assets.path());
     let output = command.output()?;
     let error = String::from_utf8(output.stderr)?;
-    let said = format!("this is {}", assets.path().join("etcd").display());
+    let wording = format!("this is {}", assets.path().join("etcd").display());
     assert!(
-        !output.status.success() && error.contains(&said) && error.contains("Kubernetes 1.30 of"),
+        !output.status.success() && error.contains(&wording) && error.contains("Kubernetes 1.30 of"),
         "{error}"
     );
     Ok(())

@@ -70,7 +70,8 @@ const REASONS: [(&str, &str); 9] = [
     ("default", "the field is required and has a default, or every object has it"),
     (
         "harmless",
-        "the change refuses nothing: a message, a title, an order, a list type that is the default, a format that is not checked",
+        "the change refuses nothing: a message, a title, an order, a list type that is the default, a format \
+         that is not checked",
     ),
     ("before", "the two versions differed in it before the upgrade, too"),
     ("wider", "the new pattern matches all texts that the old one does, and others"),

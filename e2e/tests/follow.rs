@@ -155,7 +155,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     assert_ne!(raw(cluster, &many[MANY - 1]).await?["spec"]["size"], 5, "killed in the middle");
     scene.policy("widgets", policy(&[])).await?;
     let operator = scene.operator(&[])?;
-    let said = cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
+    let wording = cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
     for name in many.iter().map(String::as_str).chain(["unreleased"]) {
         let raw = raw(cluster, name).await?;
         assert_eq!(raw["spec"], spec(5), "{name}");
@@ -170,7 +170,13 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     for name in ["cleared", "ignored"] {
         assert_eq!(raw(cluster, name).await?["spec"], spec(3), "{name}");
     }
-    assert!(said.message.contains(" followed a changed default; 45 keep the previous default"), "{said:?}");
+    assert!(
+        wording.message.contains(
+            " followed a changed default; 45 keep the previous \
+        default"
+        ),
+        "{wording:?}"
+    );
     // Others set what they like, at once.
     let mut mine = widget("many-01");
     mine["spec"] = json!({ "size": 9, "ports": [{ "name": "x", "keep": 9 }] });
@@ -191,7 +197,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     let size =
         status["changed"].as_array().and_then(|all| all.iter().find(|change| change["path"] == ".spec.size"));
     assert_eq!(size.context("the size has changed")?["kept"], 2, "owned and cleared; {status}");
-    events_are_told(&scene, &said.message).await?;
+    events_are_told(&scene, &wording.message).await?;
     operator.stop().await
 }
 
@@ -220,13 +226,13 @@ async fn a_pause_in_the_middle_loses_no_count() -> Result<()> {
     cluster.persisted(WIDGETS, "Paused", SOON).await?;
     assert_ne!(raw(cluster, &names[MANY - 1]).await?["spec"]["size"], 5, "paused in the middle");
     scene.policy("widgets", policy(&[("maxWritesPerSecond", json!(10))])).await?;
-    let said = cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
+    let wording = cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
     for name in &names {
         assert_eq!(raw(cluster, name).await?["spec"], spec(5), "{name}");
     }
     assert!(
-        said.message.ends_with("; 30 followed a changed default; 30 keep the previous default"),
-        "{said:?}"
+        wording.message.ends_with("; 30 followed a changed default; 30 keep the previous default"),
+        "{wording:?}"
     );
     operator.stop().await
 }
@@ -234,15 +240,16 @@ async fn a_pause_in_the_middle_loses_no_count() -> Result<()> {
 /// The end of the pass was published as an event, in the words of the condition.
 async fn events_are_told(scene: &Scene, message: &str) -> Result<()> {
     let cluster = &scene.cluster;
-    let told = async || -> Result<Vec<Value>> {
+    let reported = async || -> Result<Vec<Value>> {
         let all = cluster.get("/apis/events.k8s.io/v1/namespaces/default/events").await?;
         let all = all["items"].as_array().context("events")?.iter();
         let ours = all.filter(|event| event["reportingController"] == "etch-operator.io/etch");
         Ok(ours.filter(|event| event["note"] == message).cloned().collect())
     };
-    let events =
-        eventually(SOON, "the event", async || Ok(Some(told().await?).filter(|told| !told.is_empty())))
-            .await?;
+    let events = eventually(SOON, "the event", async || {
+        Ok(Some(reported().await?).filter(|reported| !reported.is_empty()))
+    })
+    .await?;
     let [event] = &events[..] else { anyhow::bail!("{events:?}") };
     assert_eq!(
         (&event["reason"], &event["action"], &event["type"], &event["regarding"]["name"]),
@@ -338,10 +345,14 @@ async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluste
         dispatch.run().await;
         let all = cluster.get("/apis/events.k8s.io/v1/namespaces/default/events").await?;
         let all = all["items"].as_array().context("events")?.iter();
-        let told: Vec<&Value> = all.filter(|told| told["regarding"]["name"] == "edits").collect();
-        let [told] = told[..] else { anyhow::bail!("{told:?}") };
+        let reported: Vec<&Value> = all.filter(|reported| reported["regarding"]["name"] == "edits").collect();
+        let [reported] = reported[..] else { anyhow::bail!("{reported:?}") };
         let count = if process == 1 { 3 } else { 4 };
-        assert_eq!((&told["series"]["count"], &told["type"]), (&json!(count), &json!("Warning")), "{told}");
+        assert_eq!(
+            (&reported["series"]["count"], &reported["type"]),
+            (&json!(count), &json!("Warning")),
+            "{reported}"
+        );
     }
     Ok(())
 }
@@ -418,7 +429,9 @@ fn widgets(default: Option<i64>) -> Value {
         "policy": policy,
         "ports": {
             "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-            "items": { "type": "object", "required": ["name"], "properties": { "name": text, "keep": number } },
+            "items": {
+                "type": "object", "required": ["name"], "properties": { "name": text, "keep": number },
+            },
         },
         "parts": { "type": "object", "additionalProperties": part },
         "atomic": { "type": "array", "items": part },
@@ -446,7 +459,9 @@ fn widget(name: &str) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": { "name": name },
         "spec": {
-            "ports": [{ "name": "x" }], "parts": { "a": { "name": "a" }, "b": { "name": "b" } }, "atomic": [{ "name": "l" }],
+            "ports": [{ "name": "x" }], "parts": { "a": { "name": "a" }, "b": { "name": "b" } }, "atomic": [{
+                "name": "l",
+            }],
         },
     })
 }

@@ -307,15 +307,16 @@ impl AtRest {
 
 impl Made {
     async fn make(&self, cluster: &Cluster, number: usize) -> Result<()> {
-        const DESCRIPTION: &str = "What this setting does, when to set it, what happens where nobody sets it, which others it goes \
-                                   with, and since which release it has been there for whoever needs it.";
+        const DESCRIPTION: &str = "What this setting does, when to set it, what happens where nobody sets \
+            it, which others it goes with, and since which release it has been there for whoever needs it.";
         const GROUP_SIZE: usize = 15;
         let kind = format!("Widget{number:03}x");
         let mut schema = with_spec(json!({
             "size": { "type": "integer" },
             "color": { "type": "string", "default": "green" },
             "limits": { "type": "object", "default": {}, "properties": {
-                "cpu": { "type": "string", "default": "1" }, "memory": { "type": "string", "default": "1Gi" } } },
+                "cpu": { "type": "string", "default": "1" },
+                "memory": { "type": "string", "default": "1Gi" } } },
             "text": { "type": "string" },
         }));
         // A quarter of the objects is this CRD's own; in real ones less than a tenth is.

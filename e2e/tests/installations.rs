@@ -60,7 +60,9 @@ async fn troubled(cluster: &Cluster) -> Result<String> {
     cluster.apply_crd(&crd(GROUP, "Hold", &[("v1", true, legacy)])).await?;
     let collection = format!("/apis/{GROUP}/v1/namespaces/default/holds");
     for (name, spec) in [("held", json!({ "legacy": "x" })), ("fine", json!({})), ("ignored", json!({}))] {
-        let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Hold", "metadata": { "name": name }, "spec": spec });
+        let object = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "Hold", "metadata": { "name": name }, "spec": spec,
+        });
         cluster.create(&collection, "owner", &object).await?;
     }
     let ignore = json!({ "metadata": { "annotations": { "etch-operator.io/ignore": "true" } } });
@@ -93,7 +95,10 @@ async fn second(scene: &Scene) -> Result<Operator> {
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": { "name": format!("{OTHER}-{group}") },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("etch-{group}") },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                "name": format!("etch-{group}"),
+            },
             "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": OTHER }],
         });
         apply(&scene.cluster, &binding).await?;

@@ -141,7 +141,12 @@ async fn a_default_of_a_new_storage_version_is_stored_and_owners_keep_their_fiel
     new["properties"]["spec"]["properties"]["color"] = json!({ "type": "string", "default": "green" });
     let v1beta1 = |storage| ("v1beta1", storage, old.clone());
     cluster.apply_crd(&crd(GROUP, "CronTab", &[v1beta1(true)])).await?;
-    let at = |version: &str, name: &str, spec: Value| json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": "CronTab", "metadata": { "name": name }, "spec": spec });
+    let at = |version: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": format!("{GROUP}/{version}"), "kind": "CronTab", "metadata": { "name": name },
+            "spec": spec,
+        })
+    };
     for name in ["one", "two", "three"] {
         let applied = at("v1beta1", name, json!({ "schedule": "daily" }));
         let path = object_at("v1beta1", name);
@@ -265,7 +270,11 @@ fn before() -> Value {
     json!({ "type": "object", "properties": {
         "spec": { "type": "object", "properties": {
             "schedule": { "type": "string" },
-            "jobs": { "type": "array", "items": { "type": "object", "properties": { "name": { "type": "string" } } } },
+            "jobs": {
+                "type": "array", "items": {
+                    "type": "object", "properties": { "name": { "type": "string" } },
+                },
+            },
         }},
         "status": { "type": "object", "properties": { "last": { "type": "string" } } },
     }})
@@ -277,7 +286,9 @@ fn after(retries: i64) -> Value {
     spec["retries"] = json!({ "type": "integer", "default": retries });
     spec["policy"] = json!({ "type": "object", "default": {}, "properties": {
         "concurrency": { "type": "string", "default": "Allow" },
-        "history": { "type": "object", "default": {}, "properties": { "keep": { "type": "integer", "default": 3 } } },
+        "history": {
+            "type": "object", "default": {}, "properties": { "keep": { "type": "integer", "default": 3 } },
+        },
     }});
     spec["jobs"]["items"]["properties"]["weight"] = json!({ "type": "integer", "default": 10 });
     schema["properties"]["status"]["default"] = json!({});

@@ -79,7 +79,8 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     assert_eq!((ended.code, &*ended.out), (Some(1), ""), "no role that would take away what another grants");
     assert_eq!(
         ended.err,
-        "note: DefaultsPolicy elsewhere selects none of the CRDs, or other policies govern them; no role is printed\n"
+        "note: DefaultsPolicy elsewhere selects none of the CRDs, or other policies govern them; no role is \
+         printed\n"
     );
     scene.policy("idle", json!({ "selector": { "groups": ["one.example.com"] }, "mode": "Ignore" })).await?;
     let ended = scene.etch(&["rbac", "--policy", "idle"])?;

@@ -45,7 +45,8 @@ async fn one_switch_stops_all_writes_and_what_was_done_is_not_repeated() -> Resu
     }
     GADGETS.persisted(cluster, "AllPersisted").await?;
     let due = format!(
-        "{OBJECTS} would be written, but writes are paused by DefaultsPolicy default (paused): default/object-00"
+        "{OBJECTS} would be written, but writes are paused by DefaultsPolicy default (paused): \
+         default/object-00"
     );
     let paused = WIDGETS.paused(cluster, &due).await?;
     ensure!(
@@ -161,8 +162,12 @@ async fn scene() -> Result<Scene> {
 async fn slow_down(cluster: &Cluster, webhook: &Webhook) -> Result<()> {
     let configuration = json!({ "metadata": { "name": "slow" }, "webhooks": [{
         "name": "slow.example.com", "clientConfig": webhook.client_config(),
-        "rules": [{ "apiGroups": [WIDGETS.group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["*"] }],
-        "failurePolicy": "Ignore", "timeoutSeconds": 30, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "rules": [{
+            "apiGroups": [WIDGETS.group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["*"],
+        }],
+        "failurePolicy": "Ignore", "timeoutSeconds": 30, "sideEffects": "None", "admissionReviewVersions": [
+            "v1",
+        ],
     }]});
     cluster.create(ADMISSION, "admin", &configuration).await?;
     // It is in force when it is asked about a write.
@@ -198,8 +203,8 @@ async fn policies_show_it(scene: &Scene) -> Result<()> {
             let conditions = policy["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let paused = conditions.into_iter().find(|condition| condition["type"] == "Paused");
             Ok(paused.filter(|paused| {
-                let said = paused["message"].as_str().unwrap_or_default();
-                paused["status"] == "True" && paused["reason"] == "PauseAll" && said.contains(message)
+                let wording = paused["message"].as_str().unwrap_or_default();
+                paused["status"] == "True" && paused["reason"] == "PauseAll" && wording.contains(message)
             }))
         })
         .await?;
@@ -255,12 +260,13 @@ impl Kind {
     }
 
     /// The condition, once it has this reason: `Paused`, or that all is stored in spite of the pause.
-    async fn paused(self, cluster: &Cluster, said: &str) -> Result<Condition> {
+    async fn paused(self, cluster: &Cluster, wording: &str) -> Result<Condition> {
         let mut last = None;
-        let found = eventually(SOON, &format!("{} is paused: {said}", self.crd()), async || {
+        let found = eventually(SOON, &format!("{} is paused: {wording}", self.crd()), async || {
             last = cluster.condition(&self.crd(), "DefaultsPersisted").await?;
             Ok(last.clone().filter(|condition| {
-                ["Paused", "AllPersisted"].contains(&&*condition.reason) && condition.message.contains(said)
+                ["Paused", "AllPersisted"].contains(&&*condition.reason)
+                    && condition.message.contains(wording)
             }))
         })
         .await;

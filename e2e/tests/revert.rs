@@ -42,12 +42,15 @@ async fn what_was_stored_goes_after_a_rollback_and_what_belongs_to_others_stays(
     let to = scene.file("old.yaml", &old().to_string())?;
 
     // While the schema has the defaults, nothing can be removed.
-    let (code, told) = etch(&scene, &["--to", &to, "--yes"])?;
-    ensure!(code == Some(1) && told["removed"] == 0 && told["removable"] == 0, "{told:#}");
-    ensure!(standings(&told) == [(".spec.parts{}.keep", true), (".spec.size", true)].map(still), "{told:#}");
+    let (code, reported) = etch(&scene, &["--to", &to, "--yes"])?;
+    ensure!(code == Some(1) && reported["removed"] == 0 && reported["removable"] == 0, "{reported:#}");
+    ensure!(
+        standings(&reported) == [(".spec.parts{}.keep", true), (".spec.size", true)].map(still),
+        "{reported:#}"
+    );
     ensure!(raws(cluster).await? == before, "something was written");
-    let (code, told) = etch(&scene, &[])?;
-    ensure!(code == Some(0) && told["removable"] == 0, "{told:#}");
+    let (code, reported) = etch(&scene, &[])?;
+    ensure!(code == Some(0) && reported["removable"] == 0, "{reported:#}");
 
     cluster.apply_crd(&old()).await?;
     // The same before the operator has seen the rollback and after it.
@@ -71,11 +74,14 @@ async fn what_was_stored_goes_after_a_rollback_and_what_belongs_to_others_stays(
     ensure!(words.join(" ").contains("default/hidden hold HiddenFields .spec.extra"), "{text}");
 
     // One namespace, and then the rest.
-    let (_, told) = etch(&scene, &["-n", "default", "--yes"])?;
-    ensure!(told["removed"] == FREE.len() && told["namespace"] == "default", "{told:#}");
+    let (_, reported) = etch(&scene, &["-n", "default", "--yes"])?;
+    ensure!(reported["removed"] == FREE.len() && reported["namespace"] == "default", "{reported:#}");
     ensure!(raws(cluster).await?["kube-system/free"]["spec"]["size"] == 3);
-    let (code, told) = etch(&scene, &["--yes"])?;
-    ensure!(code == Some(1) && told["removed"] == 1 && told["held"] == 1 && told["skipped"] == 1, "{told:#}");
+    let (code, reported) = etch(&scene, &["--yes"])?;
+    ensure!(
+        code == Some(1) && reported["removed"] == 1 && reported["held"] == 1 && reported["skipped"] == 1,
+        "{reported:#}"
+    );
     let after = raws(cluster).await?;
     let removed: Vec<String> =
         FREE.iter().map(|name| format!("default/{name}")).chain(["kube-system/free".to_owned()]).collect();
@@ -89,8 +95,8 @@ async fn what_was_stored_goes_after_a_rollback_and_what_belongs_to_others_stays(
 
     // Once.
     let versions = versions(cluster).await?;
-    let (code, told) = etch(&scene, &["--yes"])?;
-    ensure!(code == Some(1) && told["removed"] == 0 && told["removable"] == 0, "{told:#}");
+    let (code, reported) = etch(&scene, &["--yes"])?;
+    ensure!(code == Some(1) && reported["removed"] == 0 && reported["removable"] == 0, "{reported:#}");
     scene.barrier().await?;
     assert_eq!(raws(cluster).await?, after);
     assert_eq!(self::versions(cluster).await?, versions);
@@ -119,14 +125,14 @@ async fn values_of_a_field_that_is_gone_go_once_the_field_is_back_without_its_de
 
     // A rollback that takes the field away, too: its values are hidden, and stay.
     rolled_back(&scene, &without).await?;
-    let (code, told) = etch(&scene, &["--yes"])?;
-    ensure!(code == Some(0) && told["removed"] == 0, "{told:#}");
-    ensure!(told["defaults"][0]["standing"] == "FieldGone", "{told:#}");
+    let (code, reported) = etch(&scene, &["--yes"])?;
+    ensure!(code == Some(0) && reported["removed"] == 0, "{reported:#}");
+    ensure!(reported["defaults"][0]["standing"] == "FieldGone", "{reported:#}");
     ensure!(raws(cluster).await? == before, "something was written");
 
     rolled_back(&scene, &with).await?;
-    let (code, told) = etch(&scene, &["--yes"])?;
-    ensure!(code == Some(0) && told["removed"] == 1, "{told:#}");
+    let (code, reported) = etch(&scene, &["--yes"])?;
+    ensure!(code == Some(0) && reported["removed"] == 1, "{reported:#}");
     rolled_back(&scene, &without).await?;
     scene.barrier().await?;
     let after = raws(cluster).await?;
@@ -137,14 +143,20 @@ async fn values_of_a_field_that_is_gone_go_once_the_field_is_back_without_its_de
     operator.stop().await?;
 
     // Nothing else names what had a default once.
-    let said = |arguments: &[&str]| -> Result<String> {
+    let wording = |arguments: &[&str]| -> Result<String> {
         let ended = scene.etch(arguments)?;
         ensure!(ended.code == Some(0), "{ended:?}");
         Ok(ended.out + &ended.err)
     };
-    ensure!(said(&["clean"])?.contains(&format!("defaultsreport/{WIDGETS} stays")), "it is gone");
+    ensure!(wording(&["clean"])?.contains(&format!("defaultsreport/{WIDGETS} stays")), "it is gone");
     scene.report(WIDGETS).await?;
-    ensure!(said(&["clean", "--force"])?.contains(&format!("defaultsreport/{WIDGETS}: removed")), "it stays");
+    ensure!(
+        wording(&["clean", "--force"])?.contains(&format!(
+            "defaultsreport/{WIDGETS}: \
+        removed"
+        )),
+        "it stays"
+    );
     ensure!(scene.report(WIDGETS).await.is_err(), "it is still there");
     Ok(())
 }
@@ -243,9 +255,9 @@ fn planned() -> Vec<(String, String, String, String)> {
     rows.iter().map(|(a, b, c, d)| ((*a).into(), (*b).into(), (*c).into(), (*d).into())).collect()
 }
 
-fn details(told: &Value) -> Vec<(String, String, String, String)> {
+fn details(reported: &Value) -> Vec<(String, String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let all = told["details"].as_array().into_iter().flatten();
+    let all = reported["details"].as_array().into_iter().flatten();
     all.map(|detail| {
         let paths: Vec<String> = detail["paths"].as_array().into_iter().flatten().map(text).collect();
         let name = format!("{}/{}", text(&detail["namespace"]), text(&detail["name"]));
@@ -254,9 +266,9 @@ fn details(told: &Value) -> Vec<(String, String, String, String)> {
     .collect()
 }
 
-fn standings(told: &Value) -> Vec<(String, String, Value)> {
+fn standings(reported: &Value) -> Vec<(String, String, Value)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let all = told["defaults"].as_array().into_iter().flatten();
+    let all = reported["defaults"].as_array().into_iter().flatten();
     all.map(|default| (text(&default["path"]), text(&default["standing"]), default["rollBackFirst"].clone()))
         .collect()
 }

@@ -1,5 +1,5 @@
-//! A default is stored, and then its field goes: the value has no owner, and no read shows it. A rollback costs
-//! it nothing, on a real control plane.
+//! A default is stored, and then its field goes: the value has no owner, and no read shows it. A rollback
+//! costs it nothing, on a real control plane.
 //!
 //! What is claimed is read from etcd.
 
@@ -51,8 +51,8 @@ async fn a_rollback_writes_nothing_and_the_next_upgrade_holds_what_it_would_dest
     let back = scene.file("back.yaml", &widgets(&[("b", 1)]).to_string())?;
     let etcd = format!("--etcd-endpoints={}", scene.control_plane.etcd_url());
     for source in ["--live", &etcd] {
-        let (_, told) = scene.etch_json(&["impact", "-f", &back, source])?;
-        let counts = &told["crds"][0]["objects"];
+        let (_, reported) = scene.etch_json(&["impact", "-f", &back, source])?;
+        let counts = &reported["crds"][0]["objects"];
         ensure!(
             counts["hidden"] == 2 && counts["held"] == 0 && counts["dropped"] == 0,
             "{source:?}: {counts}"
@@ -80,15 +80,16 @@ async fn a_rollback_writes_nothing_and_the_next_upgrade_holds_what_it_would_dest
     // Another upgrade: a write would destroy what is hidden in the one, and nothing in the other.
     let other = widgets(&[("b", 1), ("c", 3)]);
     let file = scene.file("other.yaml", &other.to_string())?;
-    let told = scene.etch(&["impact", "--live", "-f", &file, "-o", "json"])?;
-    ensure!(told.out.contains("HiddenFields"), "{told:?}");
+    let reported = scene.etch(&["impact", "--live", "-f", &file, "-o", "json"])?;
+    ensure!(reported.out.contains("HiddenFields"), "{reported:?}");
     cluster.apply_crd(&other).await?;
     let condition = cluster.persisted(WIDGETS, "HiddenFields", GUARD).await?;
     ensure!(condition.message.contains(".spec.a (default/one)"), "{condition:?}");
     let held = raws(cluster).await?;
     ensure!(held[0] == stored[0] && held[1]["spec"]["c"] == 3, "{held:?}");
 
-    // The field is back, and its value with it. In the other object it would now cost that of the last upgrade.
+    // The field is back, and its value with it. In the other object it would now cost that of the last
+    // upgrade.
     cluster.apply_crd(&both).await?;
     eventually(GUARD, "the other object is held", async || {
         let condition = cluster.condition(WIDGETS, "DefaultsPersisted").await?;
@@ -119,16 +120,18 @@ async fn persist_remembers_what_it_has_stored() -> Result<()> {
         apply(cluster, name).await?;
     }
     cluster.apply_crd(&widgets(&[("a", 2), ("b", 1)])).await?;
-    let told = scene.etch(&["persist", "widgets"])?;
-    ensure!(told.code == Some(0), "{told:?}");
+    let reported = scene.etch(&["persist", "widgets"])?;
+    ensure!(reported.code == Some(0), "{reported:?}");
     let stored = raws(cluster).await?;
     ensure!(stored.iter().all(|raw| raw["spec"]["a"] == 2), "{stored:?}");
     cluster.apply_crd(&widgets(&[("b", 1), ("c", 3)])).await?;
     for arguments in [&["persist", "widgets"][..], &["persist", "widgets", "--every-object"]] {
-        let told = scene.etch(arguments)?;
+        let reported = scene.etch(arguments)?;
         ensure!(
-            told.code == Some(1) && told.out.contains("HiddenFields") && told.out.contains(".spec.a"),
-            "{told:?}"
+            reported.code == Some(1)
+                && reported.out.contains("HiddenFields")
+                && reported.out.contains(".spec.a"),
+            "{reported:?}"
         );
         ensure!(raws(cluster).await? == stored, "something was written");
     }
@@ -136,9 +139,9 @@ async fn persist_remembers_what_it_has_stored() -> Result<()> {
     let text = scene.etch(&drop)?.out;
     ensure!(text.contains(" drop ") && text.contains("(drops .spec.a)"), "{text}");
     ensure!(raws(cluster).await? == stored, "something was written");
-    let told = scene.etch(&drop[..4])?;
-    ensure!(told.code == Some(0), "{told:?}");
-    ensure!(told.out.contains("DROPPED") && told.out.contains(".spec.a"), "{told:?}");
+    let reported = scene.etch(&drop[..4])?;
+    ensure!(reported.code == Some(0), "{reported:?}");
+    ensure!(reported.out.contains("DROPPED") && reported.out.contains(".spec.a"), "{reported:?}");
     let dropped = raws(cluster).await?;
     ensure!(dropped.iter().all(|raw| raw["spec"]["a"].is_null() && raw["spec"]["c"] == 3), "{dropped:?}");
     Ok(())

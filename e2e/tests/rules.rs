@@ -38,13 +38,13 @@ async fn an_object_that_a_default_would_make_invalid_is_held_until_the_crd_is_me
     ensure!(raw(cluster, "own").await?["spec"] == json!({ "d": 1, "e": "x" }), "what is valid is stored");
 
     let operator = scene.operator(&[])?;
-    let said = cluster.persisted(QUOTAS, "InvalidDefaults", SOON).await?;
+    let wording = cluster.persisted(QUOTAS, "InvalidDefaults", SOON).await?;
     // The object that a user has touched holds its default, and only a write can show that.
     let number = held.len() + 1;
     for part in [format!("{number} held"), ".spec.d".to_owned(), "default/bare".to_owned()] {
-        ensure!(said.message.contains(&part), "{said:?}");
+        ensure!(wording.message.contains(&part), "{wording:?}");
     }
-    ensure!(said.status == "False", "{said:?}");
+    ensure!(wording.status == "False", "{wording:?}");
     let defaults = cluster.condition(QUOTAS, "InvalidDefaults").await?.context("the condition")?;
     ensure!(defaults.status == "True" && defaults.message.contains(".spec.d"), "{defaults:?}");
     let status = scene.report(QUOTAS).await?["status"].clone();
@@ -143,9 +143,9 @@ async fn following_is_held_as_well(scene: &Scene) -> Result<()> {
     cluster.apply_crd(&quotas(Some(7), "self.d < 3")).await?;
     // The one that stores what the first default gave follows as well. It is invalid already, so only the
     // server can refuse it.
-    let said = cluster.persisted(QUOTAS, "ObjectsRejected", SOON).await?;
+    let wording = cluster.persisted(QUOTAS, "ObjectsRejected", SOON).await?;
     for part in ["default/short-00", "1 rejected: default/touched"] {
-        ensure!(said.message.contains(part), "{said:?}");
+        ensure!(wording.message.contains(part), "{wording:?}");
     }
     ensure!(raw(cluster, "short-00").await?["spec"]["d"] == 2, "it keeps what it has");
     cluster.apply_crd(&quotas(Some(7), "self.d < 9")).await?;

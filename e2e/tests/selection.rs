@@ -19,9 +19,9 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     select(&scene, json!({ "namespaces": ["team-*"], "matchExpressions": gold })).await?;
     let operator = scene.replica("one", &[])?;
     define(cluster, GROUP, true).await?;
-    let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
+    let wording = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
     let expected = "all 2 selected objects store their defaults; 4 not selected by DefaultsPolicy scoped";
-    ensure!(said.message == expected, "{said:?}");
+    ensure!(wording.message == expected, "{wording:?}");
     ensure!(
         stored(cluster, GROUP).await? == names(&["team-a/gold", "team-b/gold"]),
         "{:?}",
@@ -136,8 +136,8 @@ fn path(namespace: &str, name: &str) -> String {
 
 async fn message(cluster: &Cluster, expected: &str) -> Result<()> {
     eventually(GUARD, expected, async || {
-        let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
-        Ok((said.message == expected).then_some(()))
+        let wording = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
+        Ok((wording.message == expected).then_some(()))
     })
     .await
 }

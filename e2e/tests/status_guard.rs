@@ -1,5 +1,5 @@
-//! `config/status-guard` on a real API server: what Etch's service account may change in the status of a CRD, and in
-//! webhook configurations.
+//! `config/status-guard` on a real API server: what Etch's service account may change in the status of a CRD,
+//! and in webhook configurations.
 
 use std::time::Duration;
 
@@ -74,7 +74,11 @@ async fn the_service_account_can_change_its_own_conditions_and_nothing_else_of_a
     .await?;
 
     let forced = format!("{status}?force=true");
-    let identity = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": CRD } });
+    let identity = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+            "name": CRD,
+        },
+    });
     let applied = |status: Value| {
         let mut body = identity.clone();
         body["status"] = status;
@@ -97,7 +101,9 @@ async fn the_service_account_can_change_its_own_conditions_and_nothing_else_of_a
         (
             &status,
             Patch::Json,
-            json!([{ "op": "add", "path": "/status/conditions/-", "value": { "type": "Other", "status": "True" } }]),
+            json!([{
+                "op": "add", "path": "/status/conditions/-", "value": { "type": "Other", "status": "True" },
+            }]),
         ),
     ];
     for (path, kind, body) in refused {
@@ -120,7 +126,9 @@ async fn the_service_account_can_change_its_own_conditions_and_nothing_else_of_a
     ensure!(answer.code == 403, "{answer:?}");
 
     // Others are not concerned.
-    let mine = json!([{ "op": "add", "path": "/status/conditions/-", "value": { "type": "Other", "status": "True" } }]);
+    let mine = json!([{
+        "op": "add", "path": "/status/conditions/-", "value": { "type": "Other", "status": "True" },
+    }]);
     cluster.patch(&status, Patch::Json, "admin", &mine).await?.ok()?;
 
     // And Etch does its work: conditions come, change and go.
@@ -178,7 +186,11 @@ async fn the_service_account_can_have_the_api_server_ask_etch_about_custom_resou
         Ok((index, body))
     };
     let elsewhere = json!({ "url": "https://attacker.example.com/" });
-    let another = |name: &str, namespace: &str| json!({ "service": { "name": name, "namespace": namespace, "path": "/" } });
+    let another = |name: &str, namespace: &str| {
+        json!({
+            "service": { "name": name, "namespace": namespace, "path": "/" },
+        })
+    };
     let groups = "/webhooks/0/rules/0/apiGroups";
     let mut harmful = Vec::new();
     for index in [0, 1] {

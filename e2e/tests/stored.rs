@@ -32,7 +32,9 @@ async fn created(scene: &Scene) -> Result<()> {
     let kind = Kind::new(cluster, "Repo");
     let schema = |generation: i64| {
         let number = json!({ "type": "integer" });
-        let status = json!({ "type": "object", "default": { "observed": generation }, "properties": { "observed": number } });
+        let status = json!({
+            "type": "object", "default": { "observed": generation }, "properties": { "observed": number },
+        });
         let spec = json!({ "type": "object", "properties": { "url": { "type": "string", "default": "x" } } });
         json!({ "type": "object", "properties": { "spec": spec, "status": status } })
     };
@@ -132,9 +134,12 @@ async fn admitted(scene: &Scene, kind: &'static str, patch: Value, reason: &str)
         }
     })
     .await?;
-    let rules = json!([{ "apiGroups": [GROUP], "apiVersions": ["*"], "resources": [kind.plural()], "operations": ["UPDATE"] }]);
+    let rules = json!([{
+        "apiGroups": [GROUP], "apiVersions": ["*"], "resources": [kind.plural()], "operations": ["UPDATE"],
+    }]);
     let configuration = json!({ "metadata": { "name": kind.plural() }, "webhooks": [{
-        "name": format!("{}.example.com", kind.plural()), "clientConfig": webhook.client_config(), "rules": rules,
+        "name": format!("{}.example.com", kind.plural()), "clientConfig": webhook.client_config(),
+        "rules": rules,
         "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
     }]});
     let configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";

@@ -49,7 +49,8 @@ async fn the_migrator_of_kubernetes_is_waited_for() -> Result<()> {
     }
     let (all, resource) = MIGRATION.rsplit_once('/').context("a name")?;
     let migration = json!({ "apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
-        "metadata": { "name": resource }, "spec": { "resource": { "group": GROUP, "resource": kind.plural() } } });
+        "metadata": { "name": resource }, "spec": { "resource": { "group": GROUP,
+            "resource": kind.plural() } } });
     let runs = async |condition: &str| -> Result<bool> {
         let migration = kind.cluster.get(MIGRATION).await?;
         let mut conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
@@ -255,8 +256,8 @@ async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     operator.stop().await
 }
 
-/// `status.storedVersions` proves nothing. Objects that may be unreadable after an upgrade are named until every
-/// object was asked about.
+/// `status.storedVersions` proves nothing. Objects that may be unreadable after an upgrade are named until
+/// every object was asked about.
 async fn shortened(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Short" };
     kind.moved(&spec(json!({}))).await?;
@@ -361,7 +362,8 @@ impl Kind<'_> {
             let is_ignored = name == ignored;
             let annotations = json!({ "etch-operator.io/ignore": is_ignored.to_string() });
             let object = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": self.kind,
-                "metadata": { "name": name, "namespace": "default", "annotations": annotations }, "spec": { "schedule": "s" } });
+                "metadata": { "name": name, "namespace": "default", "annotations": annotations },
+                "spec": { "schedule": "s" } });
             let collection = format!("/apis/{GROUP}/v1beta1/namespaces/default/{}", self.plural());
             self.cluster.create(&collection, "user", &object).await?;
             ensure!(self.stored_at(name).await? == "v1beta1", "{name} is not where it was created");
@@ -393,8 +395,8 @@ impl Kind<'_> {
         Ok(entries.iter().map(|entry| (text(&entry["manager"]), text(&entry["apiVersion"]))).collect())
     }
 
-    /// Waits until the user owns an object at the storage version. An owner at a version that is gone has the API server refuse
-    /// every apply.
+    /// Waits until the user owns an object at the storage version. An owner at a version that is gone has the
+    /// API server refuse every apply.
     async fn owner_repaired(&self, scene: &Scene, name: &str) -> Result<()> {
         eventually(GUARD, "the owner is repaired", async || {
             let owners = self.owners(name).await?;

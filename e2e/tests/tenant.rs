@@ -25,8 +25,8 @@ async fn roles_in_namespaces_are_enough() -> Result<()> {
     scene.policy("tenant", policy()["spec"].clone()).await?;
     let operator = scene.operator(&[])?;
     define(cluster, GROUP, true).await?;
-    let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
-    ensure!(said.message == format!("all 2 selected objects store their defaults; {ONLY}"), "{said:?}");
+    let wording = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
+    ensure!(wording.message == format!("all 2 selected objects store their defaults; {ONLY}"), "{wording:?}");
     ensure!(
         stored(cluster, GROUP).await? == names(&["team-a/one", "team-b/one"]),
         "{:?}",
@@ -56,9 +56,9 @@ async fn roles_in_namespaces_are_enough() -> Result<()> {
     let binding =
         "/apis/rbac.authorization.k8s.io/v1/namespaces/team-b/rolebindings/etch-policy-tenant".to_owned();
     cluster.delete(&binding).await?;
-    let said = cluster.persisted(CRD, "Forbidden", GUARD).await?;
+    let wording = cluster.persisted(CRD, "Forbidden", GUARD).await?;
     let place = "a permission is missing; add this rule to Etch's Role in namespace team-b: ";
-    ensure!(said.status == "False" && said.message.starts_with(place), "{said:?}");
+    ensure!(wording.status == "False" && wording.message.starts_with(place), "{wording:?}");
 
     // What is granted again is noticed, and the object of the third namespace goes on lacking the default.
     grant(&scene).await?;
@@ -96,8 +96,15 @@ async fn grant(scene: &Scene) -> Result<BTreeSet<String>> {
     ];
     let mut command = tokio::process::Command::new(binary()?);
     let output = command.args(["rbac", &files[0], "--policy", &files[1], "-o", "json"]).output().await?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success() && said.contains("an earlier ClusterRole etch-policy-tenant"), "{said}");
+    let wording = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success()
+            && wording.contains(
+                "an earlier ClusterRole \
+        etch-policy-tenant"
+            ),
+        "{wording}"
+    );
     let printed: Value = serde_json::from_slice(&output.stdout)?;
     let mut bound = BTreeSet::new();
     for object in printed["items"].as_array().context("a list")? {
@@ -123,14 +130,15 @@ async fn create(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
 fn with_ignored(others: u64) -> String {
     let all = 2 + others;
     format!(
-        "2 of {all} selected objects are known to store their defaults; {ONLY}; {others} ignored by annotation"
+        "2 of {all} selected objects are known to store their defaults; {ONLY}; {others} ignored by \
+         annotation"
     )
 }
 
 async fn message(cluster: &Cluster, begins: &str) -> Result<()> {
     eventually(GUARD, begins, async || {
-        let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
-        Ok(said.message.starts_with(begins).then_some(()))
+        let wording = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
+        Ok(wording.message.starts_with(begins).then_some(()))
     })
     .await
 }

@@ -117,7 +117,9 @@ impl Kind<'_> {
     /// Has a policy refuse updates of these resources; returns when it does.
     async fn freeze(&self, resources: &[&str]) -> Result<()> {
         let name = self.plural();
-        let rules = json!([{ "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": resources }]);
+        let rules = json!([{
+            "apiGroups": [GROUP], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": resources,
+        }]);
         let policy = json!({ "metadata": { "name": name }, "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": { "resourceRules": rules },

@@ -52,7 +52,11 @@ async fn bad_policies_are_refused(cluster: &Cluster) -> Result<()> {
         (json!({ "maxWritesPerSecond": 0 }), "spec.maxWritesPerSecond"),
         (json!({ "onChange": [{ "path": "spec.image", "action": "Follow" }] }), "spec.onChange"),
         (
-            json!({ "onChange": [{ "path": ".spec.a", "action": "Follow" }, { "path": ".spec.a", "action": "Keep" }] }),
+            json!({
+                "onChange": [
+                    { "path": ".spec.a", "action": "Follow" }, { "path": ".spec.a", "action": "Keep" },
+                ],
+            }),
             "Duplicate value",
         ),
     ];
@@ -185,8 +189,8 @@ async fn policies_say_what_they_do(scene: &Scene) -> Result<()> {
     let [audit, tied] = ["audit", "tied"].map(|name| format!("{POLICIES}/{name}"));
     let tied = eventually(Duration::from_secs(10), "the tie is told", async || {
         let [audit, tied] = [scene.cluster.get(&audit).await?, scene.cluster.get(&tied).await?];
-        let told = |policy: &Value| policy["status"]["conflicts"][0]["winner"] == "audit";
-        Ok((told(&audit) && told(&tied)).then_some(tied))
+        let reported = |policy: &Value| policy["status"]["conflicts"][0]["winner"] == "audit";
+        Ok((reported(&audit) && reported(&tied)).then_some(tied))
     })
     .await?;
     ensure!(tied["status"]["crds"] == 0 && tied["status"]["conflicts"][0]["policy"] == "audit", "{tied}");

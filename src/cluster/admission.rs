@@ -1,5 +1,5 @@
-//! What admission reads and writes: webhook configurations, and whether an object exists. Of an object that only
-//! has to exist, it reads the metadata alone.
+//! What admission reads and writes: webhook configurations, and whether an object exists. Of an object that
+//! only has to exist, it reads the metadata alone.
 
 use serde_json::json;
 

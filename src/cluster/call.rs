@@ -66,7 +66,8 @@ impl Cluster {
         }
     }
 
-    /// As [`Self::call_in_turn`], but sent only once: pages are asked for again by those who list them. `None` if the answer has more than `most` bytes: then the rest is not read.
+    /// As [`Self::call_in_turn`], but sent only once: pages are asked for again by those who list them.
+    /// `None` if the answer has more than `most` bytes: then the rest is not read.
     pub(super) async fn call_up_to(
         &self,
         request: Request<Vec<u8>>,
@@ -228,8 +229,8 @@ pub(super) fn if_there<T>(answer: Result<T, CallError>) -> Result<Option<T>, Cal
     }
 }
 
-/// The answer about one object; `None` if there is no such object. A 404 that names no object is an error: it comes
-/// from an API server or a proxy in front of it that does not serve the resource, or not yet.
+/// The answer about one object; `None` if there is no such object. A 404 that names no object is an error: it
+/// comes from an API server or a proxy in front of it that does not serve the resource, or not yet.
 pub(super) fn if_exists<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
     match answer {
         Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),

@@ -7,7 +7,8 @@ use super::credentials::authentication;
 /// What rustls finds where a server answers a TLS handshake with something else, such as HTTP.
 const NO_TLS: &str = "received corrupt message of type InvalidContentType";
 
-/// What rustls finds where a server uses a CA's certificate, which Go's clients accept where they trust that CA.
+/// What rustls finds where a server uses a CA's certificate, which Go's clients accept where they trust that
+/// CA.
 const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
 
 /// The root cause of an error, in words that users know: `connection refused`.
@@ -25,11 +26,13 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
     }
     let text = bottom.to_string();
     if text.ends_with(NO_TLS) {
-        return "it does not answer in TLS: check whether its URL in the kubeconfig has to begin with http://".to_owned();
+        return "it does not answer in TLS: check whether its URL in the kubeconfig has to begin with \
+            http://"
+            .to_owned();
     }
     if text.contains(CA_AS_SERVER) {
-        return "the server presents the certificate of its CA as its own, which is not accepted: it needs one that \
-                the CA has signed"
+        return "the server presents the certificate of its CA as its own, which is not accepted: it needs \
+            one that the CA has signed"
             .to_owned();
     }
     let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);

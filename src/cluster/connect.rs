@@ -62,8 +62,8 @@ pub enum ConnectError {
 }
 
 impl Cluster {
-    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod. Reads are
-    /// sent again where client-go does; an operator takes [`Self::without_retries`].
+    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod. Reads
+    /// are sent again where client-go does; an operator takes [`Self::without_retries`].
     ///
     /// # Errors
     /// See [`ConnectError`]. No request is sent, so an unreachable server is not an error yet.
@@ -144,8 +144,8 @@ async fn of(mut kubeconfig: Kubeconfig, context: Option<&String>) -> Result<Foun
     let proxy = take_proxy(&mut kubeconfig, context);
     let options = KubeConfigOptions { context: context.cloned(), ..Default::default() };
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    if let Some(told) = config.auth_info.exec.as_mut().and_then(|plugin| plugin.cluster.as_mut()) {
-        told.proxy_url = proxy.clone();
+    if let Some(reported) = config.auth_info.exec.as_mut().and_then(|plugin| plugin.cluster.as_mut()) {
+        reported.proxy_url = proxy.clone();
     }
     Ok(Found { config, proxy: proxy.map_or(ProxyChoice::Environment, ProxyChoice::Named) })
 }
@@ -171,8 +171,8 @@ fn or_of_pod(
 }
 
 impl Unread {
-    /// The error for a file that is no kubeconfig, or another one with the reason. The file is named where the
-    /// reason is a place in it.
+    /// The error for a file that is no kubeconfig, or another one with the reason. The file is named where
+    /// the reason is a place in it.
     fn into_error(self, other: impl FnOnce(String) -> ConnectError) -> ConnectError {
         let reason = of_kubeconfig(&self.error);
         match (self.path, self.error) {
@@ -217,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plugin_is_told_the_proxy_of_the_kubeconfig() {
-        let told = async |proxy: &str| {
+        let reported = async |proxy: &str| {
             let text = format!(
                 "{{current-context: a, clusters: [{{name: a, cluster: {{server: 'https://a'{proxy}}}}}], \
                  contexts: [{{name: a, context: {{cluster: a, user: a}}}}], \
@@ -227,7 +227,7 @@ mod tests {
             let exec = found.config.auth_info.exec.expect("a plugin");
             exec.cluster.expect("the cluster").proxy_url
         };
-        assert_eq!(told(", proxy-url: 'http://p:3128'").await.as_deref(), Some("http://p:3128"));
-        assert_eq!(told("").await, None);
+        assert_eq!(reported(", proxy-url: 'http://p:3128'").await.as_deref(), Some("http://p:3128"));
+        assert_eq!(reported("").await, None);
     }
 }

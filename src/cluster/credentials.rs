@@ -46,12 +46,17 @@ pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
 pub(super) fn of_client(error: &kube::Error) -> String {
     match error {
         kube::Error::RustlsTls(_) => {
-            "the client certificate, its key or the certificate authority is not what TLS needs; check that each is in PEM and that \
-             certificate and key belong together"
+            "the client certificate, its key or the certificate authority is not what TLS needs; check that \
+             each is in PEM and that certificate and key belong together"
                 .to_owned()
         }
         kube::Error::InferKubeconfig(error) => of_kubeconfig(error),
-        error => authentication(error).unwrap_or("the kubeconfig or the service account cannot be used").to_owned(),
+        error => authentication(error)
+            .unwrap_or(
+                "the kubeconfig or the service account cannot be \
+            used",
+            )
+            .to_owned(),
     }
 }
 

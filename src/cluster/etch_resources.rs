@@ -27,12 +27,12 @@ impl Cluster {
     /// Sets our conditions, all of them, on a CRD that has this resource version; an empty list removes them.
     /// Without a version they are set whatever it is. Returns the CRD as it is then.
     ///
-    /// The uid makes sure that it is the CRD that was judged, and the version that no request which arrives late
-    /// replaces what was set since.
+    /// The uid makes sure that it is the CRD that was judged, and the version that no request which arrives
+    /// late replaces what was set since.
     ///
     /// # Errors
-    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again; 409 also that it has
-    /// another version.
+    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again; 409 also that it
+    /// has another version.
     pub async fn set_conditions(
         &self,
         name: &str,
@@ -248,7 +248,8 @@ impl Cluster {
         if_there(self.call(send(Method::DELETE, path, Json::from(body).to_vec())).await).map(drop)
     }
 
-    /// Replaces the status of a policy or an EmbeddedSchema. The uid makes sure that it is the one that was read.
+    /// Replaces the status of a policy or an EmbeddedSchema. The uid makes sure that it is the one that was
+    /// read.
     ///
     /// # Errors
     /// See [`CallError`]. 404 and 409 may mean that it is gone or was created again.

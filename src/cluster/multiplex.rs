@@ -2,8 +2,8 @@
 //! goes over it, for a large answer would hold them all up.
 //!
 //! kube's own client speaks HTTP/1.1, where each watch has a connection to itself: thousands of sockets, each
-//! with buffers for TLS and HTTP, at both ends. It also runs a credential plugin once for each thing that it may
-//! have printed.
+//! with buffers for TLS and HTTP, at both ends. It also runs a credential plugin once for each thing that it
+//! may have printed.
 
 use std::io;
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube::config::Kubeconfig;
 
-/// What kube reads in a kubeconfig as the proxy of each server. Where there is none it takes `HTTPS_PROXY`, also
-/// for servers that `NO_PROXY` names.
+/// What kube reads in a kubeconfig as the proxy of each server. Where there is none it takes `HTTPS_PROXY`,
+/// also for servers that `NO_PROXY` names.
 pub(super) const UNREAD: &str = "http://unread.invalid";
 
 /// A proxy.
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn the_proxy_of_a_kubeconfig_is_that_of_the_context() {
-        let text = "{apiVersion: v1, kind: Config, current-context: a, \
-             clusters: [{name: a, cluster: {server: s, proxy-url: 'http://a'}}, {name: b, cluster: {server: s}}], \
-             contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}]}";
+        let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: \
+            {server: s, proxy-url: 'http://a'}}, {name: b, cluster: {server: s}}], contexts: [{name: a, \
+            context: {cluster: a}}, {name: b, context: {cluster: b}}]}";
         for (context, expected) in
             [(None, Some("http://a")), (Some("b"), None), (Some("a"), Some("http://a"))]
         {

@@ -26,7 +26,8 @@ pub enum ResolveError {
     },
     /// The type of this name is built in, or comes from an aggregated API.
     #[error(
-        "{resource} ({kind}) is not a custom resource: no CRD defines it, and Etch works on the objects of CRDs only"
+        "{resource} ({kind}) is not a custom resource: no CRD defines it, and Etch works on the objects of \
+         CRDs only"
     )]
     NotCustom {
         /// Plural and group; only the plural in the core group.

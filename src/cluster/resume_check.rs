@@ -55,7 +55,8 @@ impl Cluster {
         most: u64,
     ) -> Result<Option<(u64, u64)>, CallError> {
         let path = format!(
-            "{}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds={}",
+            "{}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+             &allowWatchBookmarks=true&timeoutSeconds={}",
             collection(resource, namespace),
             RESUME_TIMEOUT.as_secs(),
         );

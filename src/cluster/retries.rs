@@ -1,5 +1,5 @@
-//! When a read is sent again for a user who waits at a terminal. The operator has back-offs of its own, which it
-//! paces and reports.
+//! When a read is sent again for a user who waits at a terminal. The operator has back-offs of its own, which
+//! it paces and reports.
 
 use std::time::Duration;
 
@@ -75,8 +75,8 @@ impl Cluster {
     }
 }
 
-/// Whether a connection that was there broke off before the answer began. A server that cannot be connected to
-/// is another matter.
+/// Whether a connection that was there broke off before the answer began. A server that cannot be connected
+/// to is another matter.
 pub(super) fn is_broken_off(error: &(dyn std::error::Error + 'static)) -> bool {
     let links = std::iter::successors(Some(error), |error| error.source());
     links.filter_map(|link| link.downcast_ref::<legacy::Error>()).any(|error| !error.is_connect())

@@ -45,7 +45,7 @@ use crate::commands::outcome::Outcome;
 #[command(after_help = "Examples:
   etch audit
   etch audit certificates.cert-manager.io issuers --objects
-  etch audit -o json --etcd-endpoints https://127.0.0.1:2379 --etcd-cacert ca.crt --etcd-cert etcd.crt --etcd-key etcd.key
+  etch audit --etcd-endpoints https://127.0.0.1:2379 --etcd-cacert ca.crt --etcd-cert c.crt --etcd-key c.key
   etch audit --etcd-snapshot backup.db
   etch audit --stored-versions
 
@@ -60,8 +60,8 @@ pub(crate) struct Audit {
     #[arg(long)]
     objects: bool,
     /// Show at which versions objects are stored, and which versions could go out of status.storedVersions
-    /// [default: for all CRDs that have an old version there; with access to etcd, also for those with objects
-    /// at another version]
+    /// [default: for all CRDs that have an old version there; with access to etcd, also for those with
+    /// objects at another version]
     #[arg(long, conflicts_with_all = ["files", "trust_owners"])]
     stored_versions: bool,
     #[command(flatten)]

@@ -26,8 +26,9 @@ use crate::commands::streams::note;
 /// Use this command to uninstall Etch. Stop the operator first: while one runs, it would create them again,
 /// so the command removes nothing. Objects do not change: they keep their stored defaults.
 ///
-/// Reports stay that name fields which once had a default, and so do the annotations of `etch persist`: etcd may
-/// still hold their values, reads may no longer show them, and a later Etch learns of them from there alone.
+/// Reports stay that name fields which once had a default, and so do the annotations of `etch persist`: etcd
+/// may still hold their values, reads may no longer show them, and a later Etch learns of them from there
+/// alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run
@@ -116,8 +117,8 @@ impl Clean {
         let Removal { out, found, failures, .. } = removal;
         for name in &kept {
             note(&format!(
-                "{name} stays: it alone names fields that once had a default, and whose values etcd may still hold; to remove it as well: \
-                 etch clean --force{flags}"
+                "{name} stays: it alone names fields that once had a default, and whose values etcd may \
+                 still hold; to remove it as well: etch clean --force{flags}"
             ))?;
         }
         if found == 0 && failures.is_empty() && kept.is_empty() {
@@ -133,8 +134,8 @@ impl Clean {
 /// That an operator leads, and how to stop it. `flags` lead to the cluster, with a space before each.
 fn running(Leader { namespace, instance, since: _ }: &Leader, flags: &str) -> String {
     format!(
-        "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything again; stop it first: \
-         kubectl -n {namespace}{flags} scale deployment etch --replicas=0"
+        "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything \
+         again; stop it first: kubectl -n {namespace}{flags} scale deployment etch --replicas=0"
     )
 }
 

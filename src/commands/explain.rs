@@ -262,7 +262,10 @@ async fn stored(
     let Some(bytes) = bytes else { return Ok(None) };
     let value = bytes.stored(&crd.resource(), namespace, object.name()).await?;
     let value = value.context(match bytes {
-        ObjectSource::Snapshot(..) => "the snapshot has no such object: it may be older than the object, or have other keys (--etcd-prefix)",
+        ObjectSource::Snapshot(..) => {
+            "the snapshot has no such object: it may be older than the object, or \
+            have other keys (--etcd-prefix)"
+        }
         _ => "etcd has no such object; see --etcd-prefix",
     })?;
     match decode(&value.bytes) {

@@ -47,7 +47,8 @@ pub(crate) fn remedy(error: &CallError, crd: &Crd, document: &Json) -> String {
     }
     if refusal.is_of_lost_version() {
         return format!(
-            "; add the version to the CRD again, with served: false, and run `etch persist {} --every-object`",
+            "; add the version to the CRD again, with served: false, and run \
+             `etch persist {} --every-object`",
             crd.name()
         );
     }
@@ -115,8 +116,8 @@ pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// An error without the name of the CRD that it is about, as the API server has it, as that of its report, and
-/// as a rule of RBAC has it.
+/// An error without the name of the CRD that it is about, as the API server has it, as that of its report,
+/// and as a rule of RBAC has it.
 fn without_crd(error: &str, crd: &str) -> String {
     let (plural, group) = crd.split_once('.').unwrap_or((crd, ""));
     let rule = format!("apiGroups: [{group:?}], resources: [{plural:?}], ");
@@ -151,7 +152,8 @@ mod tests {
                 "spec": {
                     "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
                     "versions": [{ "name": "v1", "served": true, "storage": true,
-                        "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } }],
+                        "schema": { "openAPIV3Schema": { "type": "object",
+                            "properties": { "spec": spec } } } }],
                     "conversion": { "strategy": "Webhook", "webhook": { "clientConfig": client } },
                 },
             })
@@ -162,11 +164,13 @@ mod tests {
         let conversion = "conversion webhook for example.com/v1beta1, Kind=Thing failed: hunter2";
         let corrupt = |key: &str| {
             format!(
-                "Internal error occurred: StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, hunter2"
+                "Internal error occurred: StorageError: corrupt object, Code: 7, Key: {key}, \
+                 ResourceVersion: 0, hunter2"
             )
         };
         let failed = "cannot list the objects: the API server answered 500 (the conversion webhook failed)";
-        let undecodable = "cannot list the objects: the API server answered 500 (etcd holds a value that the API server cannot decode)";
+        let undecodable = "cannot list the objects: the API server answered 500 (etcd holds a value that the \
+            API server cannot decode)";
         for (document, message, expected) in [
             (
                 &service,
@@ -184,15 +188,16 @@ mod tests {
                 &url,
                 corrupt("/registry/example.com/things/web/a"),
                 format!(
-                    "{undecodable}; correct or delete the value of web/a: its key in etcd ends with /example.com/things/web/a"
+                    "{undecodable}; correct or delete the value of web/a: its key in etcd ends with \
+                     /example.com/things/web/a"
                 ),
             ),
             (
                 &url,
                 corrupt("hunter 2"),
                 format!(
-                    "{undecodable}; `etch audit things.example.com --objects` with --etcd-endpoints or --etcd-snapshot names the \
-                     object"
+                    "{undecodable}; `etch audit things.example.com --objects` with --etcd-endpoints or \
+                     --etcd-snapshot names the object"
                 ),
             ),
             (&url, "hunter2".to_owned(), "cannot list the objects: the API server answered 500".to_owned()),
@@ -217,8 +222,8 @@ mod tests {
             lines(failures, &Scope::All),
             [
                 "es.x.io: the API server answered 500 InternalError; to resume: etch persist",
-                "as.x.io, bs.x.io, cs.x.io and 1 more: the API server answered 403 Forbidden (no permission to list); to work \
-                 on one namespace, use -n NAMESPACE",
+                "as.x.io, bs.x.io, cs.x.io and 1 more: the API server answered 403 Forbidden (no permission \
+                 to list); to work on one namespace, use -n NAMESPACE",
             ]
         );
         let missing = |crd: &str, plural: &str| {
@@ -228,10 +233,8 @@ mod tests {
         };
         assert_eq!(
             lines(vec![missing("as.x.io", "as"), missing("bs.x.io", "bs")], &Scope::All),
-            [
-                "as.x.io, bs.x.io: a permission is missing in all namespaces: {verbs: [\"list\"]}; to work on one namespace, use -n \
-                 NAMESPACE"
-            ]
+            ["as.x.io, bs.x.io: a permission is missing in all namespaces: {verbs: [\"list\"]}; to work \
+                 on one namespace, use -n NAMESPACE"]
         );
         let unread = |crd: &str| {
             let error =

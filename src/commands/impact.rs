@@ -155,7 +155,8 @@ impl Impact {
         let scope = global.scope()?;
         if scope.namespace().is_some() && !self.has_objects() {
             bail!(
-                "--namespace selects objects, but only schemas are compared: add --live, --objects or access to etcd"
+                "--namespace selects objects, but only schemas are compared: add --live, --objects or access \
+                 to etcd"
             );
         }
         one_stdin([&self.new, &self.old, &self.objects, &self.policy.files].into_iter().flatten())?;

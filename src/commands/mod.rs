@@ -97,8 +97,8 @@ pub(crate) async fn each(
 pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<()> {
     if !crd.storage().served {
         bail!(
-            "the storage version {} is not served, so its objects cannot be read there: serve it, or make a served version the \
-             storage version",
+            "the storage version {} is not served, so its objects cannot be read there: serve it, or make a \
+             served version the storage version",
             crd.storage().name
         );
     }
@@ -121,8 +121,8 @@ pub(crate) struct Before {
     pub(crate) lacks: Vec<PathBuf>,
 }
 
-/// The documents before an upgrade: those of files, or of a revision at the paths of the files after it. Paths at
-/// which the revision has nothing are noted.
+/// The documents before an upgrade: those of files, or of a revision at the paths of the files after it.
+/// Paths at which the revision has nothing are noted.
 pub(crate) fn documents_before(
     paths: &[PathBuf],
     new: &[PathBuf],

@@ -133,8 +133,8 @@ pub(crate) fn counted<'a>(documents: impl IntoIterator<Item = &'a Json>) -> Poli
     documents.into_iter().map(|policy| (name(policy), counting(&policy["spec"]))).collect()
 }
 
-/// The policies in files. A field that no policy has is an error there, at any depth, as it is for kubectl: the
-/// policy without it may select everything.
+/// The policies in files. A field that no policy has is an error there, at any depth, as it is for kubectl:
+/// the policy without it may select everything.
 ///
 /// # Errors
 /// A file cannot be read, or holds no policy, or one that a server refuses or this version cannot read.

@@ -31,10 +31,10 @@ pub(crate) const SERVICE_ACCOUNT: &str = "etch-system:etch";
 /// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For
 /// EmbeddedSchemas they allow list on the targets, also get and patch with `existing: Persist`, and list and
 /// watch of the objects that facts read, in their namespaces. Grant access to references yourself. A label
-/// adds the rules to the ClusterRole etch-custom-resources, which the installation binds to Etch. For the CRDs
-/// of a cluster, the mode of the policy that governs each one counts: Audit needs no patch, Ignore nothing. For
-/// a policy whose objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of
-/// these namespaces instead.
+/// adds the rules to the ClusterRole etch-custom-resources, which the installation binds to Etch. For the
+/// CRDs of a cluster, the mode of the policy that governs each one counts: Audit needs no patch, Ignore
+/// nothing. For a policy whose objects.namespaces are names without *, the command prints a Role and a
+/// RoleBinding in each of these namespaces instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
@@ -134,8 +134,8 @@ impl Rbac {
     }
 }
 
-/// What Etch is to be granted for a CRD; `None` if it does nothing with its objects by this policy, or by that of
-/// the cluster that governs the CRD.
+/// What Etch is to be granted for a CRD; `None` if it does nothing with its objects by this policy, or by
+/// that of the cluster that governs the CRD.
 fn grant(
     crd: &Known,
     policy: Option<&(String, DefaultsPolicySpec)>,
@@ -192,7 +192,8 @@ fn nothing_to_grant(policy: Option<&(String, DefaultsPolicySpec)>) -> anyhow::Re
     let (why, outcome) = match policy {
         Some((name, spec)) if spec.mode == Some(Mode::Ignore) => {
             let why = format!(
-                "DefaultsPolicy {name} has mode: Ignore, so Etch needs no permission for the objects of its CRDs"
+                "DefaultsPolicy {name} has mode: Ignore, so Etch needs no permission for the objects of its \
+                 CRDs"
             );
             (why, Outcome::Clean)
         }
@@ -221,8 +222,8 @@ fn name_for(mut granted: Vec<String>) -> String {
     format!("etch-{}-{hash}", shared.as_deref().unwrap_or("crds"))
 }
 
-/// What Etch is to be granted for an EmbeddedSchema in all namespaces. Not the objects of references: Secrets are
-/// for their owner to grant.
+/// What Etch is to be granted for an EmbeddedSchema in all namespaces. Not the objects of references: Secrets
+/// are for their owner to grant.
 fn for_schema(declared: &Declaration, read_only: bool) -> Vec<Grant> {
     let access = match declared.existing.unwrap_or_default() {
         OnExisting::Persist if !read_only => Access::Store,
@@ -302,7 +303,11 @@ mod tests {
         let crd = |subresources: Value| {
             let document = serde_json::json!({
                 "metadata": { "name": "things.example.com" },
-                "spec": { "group": "example.com", "names": { "plural": "things" }, "versions": [{ "subresources": subresources }] },
+                "spec": {
+                    "group": "example.com", "names": { "plural": "things" }, "versions": [{
+                        "subresources": subresources,
+                    }],
+                },
             });
             Known::read(&document.into()).expect("a CRD")
         };

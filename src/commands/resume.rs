@@ -75,16 +75,18 @@ async fn resume(cluster: &Cluster, policies: &Known, name: &str) -> anyhow::Resu
             Ok(format!("no canary waits at generation {generation}{paused}"))
         }
         Some(CanaryProgress { generation: known, .. }) if known != generation => bail!(
-            "the report on {name} is about generation {known}, and the CRD has generation {generation}: wait until Etch has written the \
-             canary of this one{paused}"
+            "the report on {name} is about generation {known}, and the CRD has generation {generation}: wait \
+             until Etch has written the canary of this one{paused}"
         ),
         Some(_) => {
             bail!(
-                "{name}: the canary still runs: wait until DefaultsPersisted has the reason CanaryWaiting{paused}"
+                "{name}: the canary still runs: wait until DefaultsPersisted has the reason \
+                 CanaryWaiting{paused}"
             )
         }
         None => bail!(
-            "{name}: no canary waits: DefaultsPersisted does not have the reason CanaryWaiting or CanaryRejected{paused}"
+            "{name}: no canary waits: DefaultsPersisted does not have the reason CanaryWaiting or \
+             CanaryRejected{paused}"
         ),
     }
 }

@@ -42,7 +42,8 @@ pub(crate) fn write(out: &mut dyn Write, scope: &Scope) -> io::Result<()> {
     scope.namespace().map_or(Ok(()), |namespace| writeln!(out, "Namespace: {namespace}\n"))
 }
 
-/// Notes that a snapshot contains no object of the CRDs in the namespace that was named, which may be mistyped.
+/// Notes that a snapshot contains no object of the CRDs in the namespace that was named, which may be
+/// mistyped.
 pub(crate) fn note_no_objects(scope: &Scope) -> io::Result<()> {
     scope.namespace().map_or(Ok(()), |namespace| {
         note(&format!("no objects of these CRDs found in namespace {namespace:?} of the snapshot"))

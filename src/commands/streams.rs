@@ -18,7 +18,8 @@ pub(crate) fn stderr() -> Lenient<Stderr> {
     Lenient(io::stderr())
 }
 
-/// Tells the user something beside the answer, on standard error. Control characters of the text show nothing.
+/// Tells the user something beside the answer, on standard error. Control characters of the text show
+/// nothing.
 ///
 /// # Errors
 /// Standard error cannot be written to.

@@ -446,9 +446,9 @@ mod tests {
     #[test]
     fn a_status_of_a_policy_is_no_news_and_a_policy_that_cannot_be_read_governs_and_pauses() {
         let mut index = listed(&[NAME], &[policy("default", json!({}))]);
-        let mut told = policy("default", json!({}));
-        told.data["status"] = json!({ "observedGeneration": 1 });
-        assert_eq!(index.policy_event(&Event::Apply(told)), Change::PolicyStatus);
+        let mut reported = policy("default", json!({}));
+        reported.data["status"] = json!({ "observedGeneration": 1 });
+        assert_eq!(index.policy_event(&Event::Apply(reported)), Change::PolicyStatus);
         let mut odd = policy("default", json!({ "mode": "Dream" }));
         odd.metadata.generation = Some(2);
         assert_eq!(index.unreadable_policies(), 0);

@@ -1,9 +1,10 @@
 //! The operator: a kube-runtime controller over CRDs.
 //!
 //! ```text
-//! watch CRDs (metadata) ─┐                                                 ┌─> status/writer  conditions, report
-//!                        ├─> index ─> crd/reconcile ─> crd/task ───────────┤                                     ─> cluster
-//! watch policies ────────┘    pure                        ⇅ engine::crd     └─> object/driver  pages, objects
+//! watch CRDs (metadata) ─┐                                      ┌─> status/writer  conditions, report ─┐
+//!                        ├─> index ─> crd/reconcile ─> crd/task ┤                                      ├─> cluster
+//! watch policies ────────┘    pure                   ⇅          └─> object/driver  pages, objects ─────┘
+//!                                               engine::crd
 //! ```
 //!
 //! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]):
@@ -246,8 +247,8 @@ fn queue(
                     Ok(()) = permissions.changed() => all(&context),
                 }
             };
-            // Until it is known which policy governs each, no CRD is to count as one that none selects. All of
-            // them follow then.
+            // Until it is known which policy governs each, no CRD is to count as one that none selects. All
+            // of them follow then.
             let names = if context.index.read().is_complete() { names } else { Vec::new() };
             Some((names, (context, changes, ends, permissions, forgetting, false)))
         },

@@ -1,5 +1,5 @@
-//! JSON for programs and people: indented, with numbers as API servers write them. Some programs read `1e20` as another
-//! number than `100000000000000000000`.
+//! JSON for programs and people: indented, with numbers as API servers write them. Some programs read `1e20`
+//! as another number than `100000000000000000000`.
 
 use std::io::{self, Write};
 

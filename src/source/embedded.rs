@@ -87,8 +87,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("schema.yaml");
         let text = format!(
-            "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {{name: a}}\nspec:\n  targets: \
-             [{{version: v1, resource: holders, path: .spec.ext}}]\n  rules: []\n{more}"
+            "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {{name: a}}\nspec:\n  \
+             targets: [{{version: v1, resource: holders, path: .spec.ext}}]\n  rules: []\n{more}"
         );
         fs::write(&path, text).expect("a file");
         embedded_schemas(&[path], &mut std::io::empty())

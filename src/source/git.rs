@@ -20,8 +20,8 @@ pub fn revision(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
-/// All documents that a revision has at the paths of these files and folders, and the paths at which it has no
-/// manifest.
+/// All documents that a revision has at the paths of these files and folders, and the paths at which it has
+/// no manifest.
 ///
 /// # Errors
 /// git cannot be run, or knows no such revision, or a document cannot be read, or a link leads to no file of
@@ -121,8 +121,8 @@ fn file(
     }
 }
 
-/// What the revision has in a file, and for a link, in the file of the revision to which it leads: the blob of
-/// a link is only the path of its target. `None` for a folder.
+/// What the revision has in a file, and for a link, in the file of the revision to which it leads: the blob
+/// of a link is only the path of its target. `None` for a folder.
 fn blob(folder: &Path, object: &str) -> Result<Option<Vec<u8>>, Reason> {
     let mut answer =
         git(folder, &["cat-file", "--batch", "--follow-symlinks"], format!("{object}\n").as_bytes())?;

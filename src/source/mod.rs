@@ -34,9 +34,9 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// way, until the visitor breaks off.
 ///
 /// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names;
-/// hidden ones and links to folders are passed over. `-` is `stdin`. A file to which several paths lead is read
-/// once. The items of a list are documents of their own. Documents that are null or empty are none. After an
-/// error the rest of that file is skipped, unless the error is that a document is nested too deeply.
+/// hidden ones and links to folders are passed over. `-` is `stdin`. A file to which several paths lead is
+/// read once. The items of a list are documents of their own. Documents that are null or empty are none.
+/// After an error the rest of that file is skipped, unless the error is that a document is nested too deeply.
 pub fn each(
     paths: &[PathBuf],
     stdin: &mut dyn Read,

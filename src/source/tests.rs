@@ -45,7 +45,8 @@ fn documents_become_crds_and_objects() {
         assert_eq!(
             error(&format!("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/{version}")),
             format!(
-                "stdin: is a CustomResourceDefinition of apiextensions.k8s.io/{version}; convert it to apiextensions.k8s.io/v1"
+                "stdin: is a CustomResourceDefinition of apiextensions.k8s.io/{version}; convert it to \
+                 apiextensions.k8s.io/v1"
             )
         );
     }

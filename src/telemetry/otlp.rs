@@ -110,8 +110,8 @@ pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Trac
 
 /// Which process this is: by `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, and what they leave out.
 fn resource() -> Resource {
-    let said = Resource::builder().build();
-    let is_named = said
+    let wording = Resource::builder().build();
+    let is_named = wording
         .get(&Key::from_static_str("service.name"))
         .is_some_and(|name| !name.as_str().starts_with("unknown_service"));
     let ours = [
@@ -121,7 +121,7 @@ fn resource() -> Resource {
     ];
     let missing = ours
         .into_iter()
-        .filter(|(key, _)| *key == "service.name" || said.get(&Key::from_static_str(key)).is_none());
+        .filter(|(key, _)| *key == "service.name" || wording.get(&Key::from_static_str(key)).is_none());
     let missing = missing.filter_map(|(key, value)| Some(KeyValue::new(key, value?)));
     Resource::builder().with_attributes(missing).build()
 }

@@ -200,8 +200,8 @@ async fn both_questions_are_answered_over_both_protocols() {
         assert_eq!((&refusal["code"], &refusal["reason"]), (&json!(422), &json!("Invalid")));
         assert_eq!(
             refusal["message"],
-            "Thing.example.com \"x\" is invalid: [spec.count: Invalid value: count in body should be greater than or \
-             equal to 1, spec.name: Too long: may not be more than 3 bytes]"
+            "Thing.example.com \"x\" is invalid: [spec.count: Invalid value: count in body should be greater \
+             than or equal to 1, spec.name: Too long: may not be more than 3 bytes]"
         );
         let (status, _) = rig.ask(protocol, &keyed("/validate/one"), &json!([])).await;
         assert_eq!(status, 400);
@@ -292,7 +292,8 @@ async fn who_brings_no_key_learns_nothing() {
     assert!(shown.contains("etch_admission_review_duration_seconds_count 0"), "{shown}");
     // A body is not waited for.
     let mut stream = rig.connect("http/1.1").await.expect("a connection");
-    let head = "POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 4194304\r\n\r\n";
+    let head = "POST /validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: \
+        4194304\r\n\r\n";
     stream.write_all(head.as_bytes()).await.expect("a reader");
     let answer = all_of(stream).await;
     assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("content-length: 0"), "{answer}");

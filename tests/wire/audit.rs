@@ -36,8 +36,8 @@ async fn what_the_condition_alone_proves_is_in_the_report_before_another_replace
     world.heals();
     for _ in 0..2 {
         world.operate(MINUTE).await;
-        let said = world.persisted();
-        assert!(said.contains("AuditOnly: all 2 objects store their defaults"), "{said}");
+        let wording = world.persisted();
+        assert!(wording.contains("AuditOnly: all 2 objects store their defaults"), "{wording}");
     }
 }
 
@@ -73,8 +73,8 @@ async fn what_only_the_crd_shows_is_proved_once_etch_may_write() {
             forge(&world);
             for _ in 0..2 {
                 world.operate(MINUTE).await;
-                let said = world.persisted();
-                assert!(said.contains("1 of 1 object stores its defaults"), "{said}");
+                let wording = world.persisted();
+                assert!(wording.contains("1 of 1 object stores its defaults"), "{wording}");
             }
             assert_eq!(world.status()["shownByCrd"], true, "{policy}");
             let (operator, _) = world.operates(10 * MINUTE);

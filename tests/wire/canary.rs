@@ -42,8 +42,9 @@ async fn a_canary_waits_through_a_restart_until_its_own_generation_is_resumed() 
     assert_eq!(persisted(&world), ["a", "b"]);
     assert_eq!(
         world.persisted(),
-        "False CanaryWaiting: the canary wrote 2 objects; to write the others, run: etch resume things.example.com; \
-         2 of 5 objects are known to store their defaults; 3 would be written: ns/c, ns/d, ns/e"
+        "False CanaryWaiting: the canary wrote 2 objects; to write the others, run: etch resume \
+         things.example.com; 2 of 5 objects are known to store their defaults; 3 would be written: ns/c, \
+         ns/d, ns/e"
     );
     assert_eq!(canary(&world), json!({ "generation": 2, "state": "Waiting", "written": 2 }));
     let events = world.events();
@@ -76,8 +77,8 @@ async fn a_canary_waits_through_a_restart_until_its_own_generation_is_resumed() 
     operator.abort();
 }
 
-/// All objects are held for a field that the schema does not know, and then it does: nothing about its defaults
-/// has changed.
+/// All objects are held for a field that the schema does not know, and then it does: nothing about its
+/// defaults has changed.
 #[tokio::test(start_paused = true)]
 async fn objects_that_a_new_generation_lets_go_are_written_behind_a_canary() {
     let world = world(json!({ "objects": 2 }));
@@ -133,14 +134,14 @@ async fn a_canary_that_is_refused_stops_the_pass_whatever_follows() {
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(30 * MINUTE).await;
     assert_eq!(persisted(&world), ["a"]);
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with(
-            "False CanaryRejected: the canary wrote 1 object and stopped, because a write was rejected; to write the others, run: \
-             etch resume things.example.com; 1 of 5 objects"
-        ) && said.contains("1 rejected: ns/b")
-            && said.contains("3 would be written: ns/c"),
-        "{said}"
+        wording.starts_with(
+            "False CanaryRejected: the canary wrote 1 object and stopped, because a write was rejected; to \
+             write the others, run: etch resume things.example.com; 1 of 5 objects"
+        ) && wording.contains("1 rejected: ns/b")
+            && wording.contains("3 would be written: ns/c"),
+        "{wording}"
     );
     let of_b = log.count(|request| is_write(request) && request.path.ends_with("/b"));
     assert_eq!((log.count(is_write), of_b), (2, 1), "{:?}", log.of(is_write));

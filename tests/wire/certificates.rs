@@ -92,7 +92,9 @@ fn world() -> World {
             "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
             "metadata": { "name": "one", "uid": "one", "generation": 1 },
             "spec": {
-                "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" }],
+                "targets": [{
+                    "group": "example.com", "version": "v1", "resource": "things", "path": ".spec",
+                }],
                 "facts": [{ "name": "id", "path": ".id", "object": object }],
                 // So that it has a webhook of each kind.
                 "defaults": [{ "path": ".note", "when": "false", "value": "'none'" }],

@@ -17,7 +17,7 @@ fn refuses_bad(request: &Request) -> Option<Answer> {
     (is_write(request) && request.path.ends_with("/bad")).then(|| Answer::status(403, "Forbidden", denied))
 }
 
-fn told(world: &World) -> Vec<String> {
+fn reported(world: &World) -> Vec<String> {
     world.events().into_iter().map(|(event, count)| format!("{count}x {event}")).collect()
 }
 
@@ -34,14 +34,14 @@ async fn an_end_and_a_refusal_are_told_once_although_it_is_tried_for_a_day() {
     let world = World::with(&["a", "bad", "c"]);
     world.fails(refuses_bad);
     let log = world.operate(DAY).await;
-    assert_eq!(told(&world), REFUSED);
+    assert_eq!(reported(&world), REFUSED);
     assert_eq!(log.count(is_event), 2, "{:?}", log.of(is_event));
     // Nor after a restart.
     let log = world.operate(DAY).await;
     assert_eq!(log.count(is_event), 0, "{:?}", log.of(is_event));
     world.heals();
     world.operate(20 * MINUTE).await;
-    assert_eq!(told(&world), [DONE, REFUSED[0], REFUSED[1]]);
+    assert_eq!(reported(&world), [DONE, REFUSED[0], REFUSED[1]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn what_is_told_again_is_counted_up() {
     for count in 1..=2 {
         world.operate(MINUTE).await;
         let object = format!("{count}x{}", &REFUSED[0][2..]);
-        assert!(told(&world).contains(&object), "{:?}", told(&world));
+        assert!(reported(&world).contains(&object), "{:?}", reported(&world));
         // What was reported is forgotten.
         world.lose_reports();
     }
@@ -71,8 +71,8 @@ async fn a_server_that_takes_no_events_stops_nothing() {
         world.fails(move |request| is_event(request).then(fault));
         let log = world.operate(10 * MINUTE).await;
         assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
-        let said = log.of(|request| request.path.ends_with("things.example.com/status"));
-        assert!(said.iter().all(|request| request.at - log.all()[0].at < MINUTE), "{said:?}");
+        let wording = log.of(|request| request.path.ends_with("things.example.com/status"));
+        assert!(wording.iter().all(|request| request.at - log.all()[0].at < MINUTE), "{wording:?}");
         assert_eq!(log.count(is_event), 1, "an event is not worth a second try");
     }
 }
@@ -127,9 +127,9 @@ async fn a_permission_that_is_missing_makes_one_event_which_is_true() {
         world.operate(10 * MINUTE).await;
         let rule = r#"{apiGroups: ["example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"]}"#;
         let expected = format!(
-            "1x Warning Forbidden CustomResourceDefinition/things.example.com: a permission is missing; add this rule to Etch's \
-             ClusterRole: {rule}"
+            "1x Warning Forbidden CustomResourceDefinition/things.example.com: a permission is missing; add \
+             this rule to Etch's ClusterRole: {rule}"
         );
-        assert_eq!(told(&world), [expected], "settle {settle}");
+        assert_eq!(reported(&world), [expected], "settle {settle}");
     }
 }

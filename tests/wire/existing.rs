@@ -23,7 +23,9 @@ fn schema(generation: u64, least: u64) -> Value {
             "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" }],
             "facts": [{
                 "name": "id", "path": ".id",
-                "object": { "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it" },
+                "object": {
+                    "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it",
+                },
             }],
             "schema": { "openAPIV3Schema": { "type": "object", "properties": {
                 "size": { "type": "integer" }, "note": { "type": "string", "default": "none" },
@@ -369,7 +371,8 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
         if request.path.ends_with("/selfsubjectaccessreviews") {
             return Some(Answer::json(json!({ "status": { "allowed": allowed.load(Ordering::Relaxed) } })));
         }
-        let text = "things.example.com \"a\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \"example.com\" in the namespace \"ns\"";
+        let text = "things.example.com \"a\" is forbidden: User \"etch\" cannot patch resource \"things\" in \
+            API group \"example.com\" in the namespace \"ns\"";
         is_write(request).then(|| Answer::status(403, "Forbidden", text))
     });
     let replica = Replica::start(&world, signed());
@@ -451,7 +454,11 @@ fn message(world: &World) -> String {
 async fn a_target_that_cannot_be_written_or_is_not_served_stops_no_other() {
     let world = world(&[("a", 5), ("b", 5)]);
     let mut schema = persisting(1);
-    let target = |version: &str, resource: &str| json!({ "group": "example.com", "version": version, "resource": resource, "path": ".spec" });
+    let target = |version: &str, resource: &str| {
+        json!({
+            "group": "example.com", "version": version, "resource": resource, "path": ".spec",
+        })
+    };
     // In the order in which they are checked: one that is not served, one that is, and one of another version
     // than is stored.
     schema["spec"]["targets"] =
@@ -470,8 +477,8 @@ async fn a_target_that_cannot_be_written_or_is_not_served_stops_no_other() {
     assert_eq!(persisted(&world), "NotSupported");
     assert_eq!(
         message(&world),
-        "2 of 3 objects hold their defaults; somethings.example.com is not a custom resource, so Etch stores nothing in its objects; \
-         not checked: absent.example.com/v1 is not served"
+        "2 of 3 objects hold their defaults; somethings.example.com is not a custom resource, so Etch stores \
+         nothing in its objects; not checked: absent.example.com/v1 is not served"
     );
 }
 
@@ -483,21 +490,23 @@ async fn what_is_held_names_the_rule_also_where_a_target_is_not_served() {
     absent["resource"] = json!("absent");
     schema["spec"]["targets"].as_array_mut().expect("a list").push(absent);
     schema["spec"]["rules"] = json!([
-        { "rule": "true" }, { "rule": "self.?note.orValue('') == oldSelf.?note.orValue('')", "field": ".note" },
+        { "rule": "true" }, { "rule": "self.?note.orValue('') == \
+            oldSelf.?note.orValue('')", "field": ".note" },
     ]);
     world.put(SCHEMAS, schema);
     let missing = |request: &Request| request.path == "/apis/example.com/v1/absent";
     world.fails(move |request| missing(request).then(|| Answer::status(404, "NotFound", "canary")));
     let _replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
-    let rule = "with its defaults the object would break a rule that it does not break without them: spec.rules[1] at .spec.note";
+    let rule = "with its defaults the object would break a rule that it does not break without them: \
+        spec.rules[1] at .spec.note";
     assert_eq!(
         (persisted(&world).as_str(), message(&world)),
         (
             "ObjectsHeld",
             format!(
-                "0 of 2 objects hold their defaults; 2 held (ns/a, ns/b), the first because: {rule}; not checked: \
-                 absent.example.com/v1 is not served"
+                "0 of 2 objects hold their defaults; 2 held (ns/a, ns/b), the first because: {rule}; not \
+                 checked: absent.example.com/v1 is not served"
             )
         )
     );
@@ -506,7 +515,7 @@ async fn what_is_held_names_the_rule_also_where_a_target_is_not_served() {
 }
 
 /// Everything that the status shows of stored defaults, by one word and a sentence.
-fn said(world: &World) -> (String, String) {
+fn wording(world: &World) -> (String, String) {
     (persisted(world), message(world))
 }
 
@@ -523,14 +532,14 @@ async fn objects_that_the_policy_does_not_select_are_not_written() {
     sleep(2 * MINUTE).await;
     assert_eq!((note(&world, "a"), note(&world, "c")), (json!(null), json!("none")));
     let expected = "1 of 3 objects hold their defaults; 2 not selected by the DefaultsPolicy";
-    assert_eq!(said(&world), ("AllPersisted".to_owned(), expected.to_owned()));
+    assert_eq!(wording(&world), ("AllPersisted".to_owned(), expected.to_owned()));
     assert_eq!(replica.log.count(is_write), 3, "{:?}", replica.log.of(is_write));
     // As soon as it selects them, they are written.
     govern(&world, 2, json!({}));
     sleep(MINUTE).await;
     assert_eq!((note(&world, "a"), note(&world, "b")), (json!("none"), json!("none")));
     let expected = "3 of 3 objects hold their defaults";
-    assert_eq!(said(&world), ("AllPersisted".to_owned(), expected.to_owned()));
+    assert_eq!(wording(&world), ("AllPersisted".to_owned(), expected.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -550,7 +559,7 @@ async fn what_is_ignored_is_counted_apart_and_what_is_gone_does_not_count() {
     let _replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
     let expected = "1 of 2 objects hold their defaults; 1 ignored by annotation: ns/ignored";
-    assert_eq!(said(&world), ("AllPersisted".to_owned(), expected.to_owned()));
+    assert_eq!(wording(&world), ("AllPersisted".to_owned(), expected.to_owned()));
     assert_eq!(existing(&world)["objects"], 2);
 }
 
@@ -610,7 +619,7 @@ async fn after_owners_were_lost_nothing_is_written_until_the_schema_changes() {
     });
     let replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
-    let lost = said(&world);
+    let lost = wording(&world);
     assert_eq!(lost.0, "OwnersLost");
     let writes = replica.log.count(is_write);
     assert!(writes > 0);
@@ -626,12 +635,12 @@ async fn after_owners_were_lost_nothing_is_written_until_the_schema_changes() {
         }
         sleep(2 * MINUTE).await;
         assert_eq!(replica.log.count(is_write), writes, "{what}: {:?}", replica.log.of(is_write));
-        assert_eq!(said(&world), lost, "{what}");
+        assert_eq!(wording(&world), lost, "{what}");
     }
     drop(replica);
     let replica = Replica::start(&world, signed());
     sleep(70 * MINUTE).await;
-    assert_eq!((replica.log.count(is_write), said(&world)), (0, lost));
+    assert_eq!((replica.log.count(is_write), wording(&world)), (0, lost));
     world.loses(|_, _| None);
     let mut changed = persisting(2);
     changed["spec"]["rules"] = json!([]);

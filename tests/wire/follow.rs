@@ -189,8 +189,8 @@ async fn what_is_kept_beside_an_entry_that_a_crash_has_left_is_counted() {
     leave_entry(&world, "a");
     world.operate(10 * MINUTE).await;
     assert_eq!((state(&world, "a"), state(&world, "b")), (of_user(1), of_user(5)));
-    let said = world.persisted();
-    assert!(said.ends_with("; 1 followed a changed default; 1 keeps the previous default"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.ends_with("; 1 followed a changed default; 1 keeps the previous default"), "{wording}");
     is_over(&world).await;
 }
 

@@ -21,14 +21,16 @@ pub(crate) fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World
     world
 }
 
-/// The same world, whose objects have so many owners that a write of them is no patch that checks their fields.
+/// The same world, whose objects have so many owners that a write of them is no patch that checks their
+/// fields.
 pub(crate) fn slow_and_unchecked(objects: usize, writes_per_second: u32, spec: Value) -> World {
     let world = slow(objects, writes_per_second, spec);
     for index in 0..objects {
         let mut object = world.stored(THINGS, &format!("o{index:03}")).expect("it is there");
         let owners = object["metadata"]["managedFields"].as_array_mut().expect("owners");
         owners.extend((0..11).map(|number| {
-            json!({ "manager": format!("tool-{number}"), "operation": "Update", "apiVersion": "example.com/v1",
+            json!({ "manager": format!("tool-{number}"), "operation": "Update",
+                "apiVersion": "example.com/v1",
                 "fieldsType": "FieldsV1", "fieldsV1": {} })
         }));
         world.put(THINGS, object);
@@ -65,8 +67,14 @@ async fn a_crd_whose_change_nobody_hears_of_is_read_again_within_a_second() {
     tokio::time::sleep(5 * MINUTE).await;
     let more = log.count(is_write) - before;
     assert!(more <= 11, "{more} writes by a schema that is gone");
-    let said = world.persisted();
-    assert!(said.contains("held: a write would destroy fields") && said.contains(".spec.name"), "{said}");
+    let wording = world.persisted();
+    assert!(
+        wording.contains(
+            "held: a write would destroy \
+        fields"
+        ) && wording.contains(".spec.name"),
+        "{wording}"
+    );
     operator.abort();
 }
 
@@ -113,8 +121,14 @@ async fn a_server_that_no_longer_has_a_field_refuses_the_write() {
     assert!((1..=16).contains(&log.count(is_write)), "{} writes", log.count(is_write));
     assert!((0..50).all(|index| !world.is_persisted(&format!("o{index:03}"))), "nothing was stored");
     assert_eq!(dropped(&world), json!([]));
-    let said = world.persisted();
-    assert!(said.contains("held: a write would destroy fields") && said.contains(".spec.name"), "{said}");
+    let wording = world.persisted();
+    assert!(
+        wording.contains(
+            "held: a write would destroy \
+        fields"
+        ) && wording.contains(".spec.name"),
+        "{wording}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,8 +137,14 @@ async fn what_was_read_since_the_crd_changed_is_not_written() {
     forgets_name_while_listing(&world, false);
     let log = world.operate(5 * MINUTE).await;
     assert_eq!(log.count(is_write), 0);
-    let said = world.persisted();
-    assert!(said.contains("held: a write would destroy fields") && said.contains(".spec.name"), "{said}");
+    let wording = world.persisted();
+    assert!(
+        wording.contains(
+            "held: a write would destroy \
+        fields"
+        ) && wording.contains(".spec.name"),
+        "{wording}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,20 +168,29 @@ async fn what_a_write_drops_is_named_and_ends_the_writing() {
     let writes = log.count(is_write);
     assert!(writes <= 2, "{writes} writes");
     assert_eq!(dropped(&world), json!([{ "path": ".spec.name", "objects": writes }]));
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.contains("writes dropped fields, by a change of the CRD or by admission: .spec.name (1 object"),
-        "{said}"
+        wording.contains(
+            "writes dropped fields, by a change of the CRD or by admission: .spec.name (1 \
+            object"
+        ),
+        "{wording}"
     );
     let events = world.events();
-    let is_told =
+    let is_reported =
         |(event, _): &(String, u64)| event.contains("HiddenFieldsDropped") && event.contains(".spec.name");
-    assert!(events.iter().any(is_told), "{events:?}");
+    assert!(events.iter().any(is_reported), "{events:?}");
     for (generation, paused) in [(3, true), (4, false)] {
         set_policy(&world, generation, json!({ "maxWritesPerSecond": 10, "paused": paused }));
         tokio::time::sleep(5 * MINUTE).await;
-        let said = world.persisted();
-        assert!(said.contains("writes dropped fields, by a change of the CRD or by admission"), "{said}");
+        let wording = world.persisted();
+        assert!(
+            wording.contains(
+                "writes dropped fields, by a change of the CRD or by \
+            admission"
+            ),
+            "{wording}"
+        );
     }
     operator.abort();
 }

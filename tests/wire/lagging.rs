@@ -132,18 +132,18 @@ async fn what_is_held_after_the_verification_is_not_taken_for_stored_after_a_res
     world.put(THINGS, hidden());
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
-    let said = world.persisted();
-    assert!(said.contains("1 held"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.contains("1 held"), "{wording}");
     // A user writes it through a server that lags behind: the default is not stored, and the write is later
     // than the record.
     world.put(THINGS, hidden());
     tokio::time::sleep(30 * MINUTE).await;
-    assert_eq!(world.persisted(), said);
+    assert_eq!(world.persisted(), wording);
     operator.abort();
     let writes = log.count(is_write);
     let log = world.operate(MINUTE).await;
     assert!(!world.is_persisted("held"));
-    assert_eq!(world.persisted(), said, "it is held still");
+    assert_eq!(world.persisted(), wording, "it is held still");
     assert_eq!((writes, log.count(is_write)), (1, 0));
 }
 

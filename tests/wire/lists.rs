@@ -55,10 +55,10 @@ pub(crate) async fn listen(
     let (cluster, log) = serve(script);
     let (sender, mut events) = mpsc::channel(8);
     let list_watch = tokio::spawn(ListWatch::new(cluster, things()).run(sender));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let until = Instant::now() + time;
     while let Ok(Some(event)) = tokio::time::timeout_at(until, events.recv()).await {
-        told.push(match event {
+        reported.push(match event {
             ListWatchEvent::Listing => "listing".to_owned(),
             ListWatchEvent::Listed => "listed".to_owned(),
             ListWatchEvent::Applied(object) if object.is_too_deep() => {
@@ -70,7 +70,7 @@ pub(crate) async fn listen(
         });
     }
     list_watch.abort();
-    (told, log)
+    (reported, log)
 }
 
 /// 30 s is the longest wait, and a quarter may be added to it.
@@ -89,9 +89,9 @@ async fn a_list_that_keeps_failing_is_asked_for_at_the_rate_of_the_backoff() {
         || Answer::text(200, "[]"),
         || Answer::broken([r#"{"metadata": {"#]),
     ] {
-        let (told, log) = listen(move |_| answer(), HOUR).await;
+        let (reported, log) = listen(move |_| answer(), HOUR).await;
         let lists = log.all();
-        assert!(PATIENT.contains(&lists.len()), "{} lists in an hour, after {}", lists.len(), told[1]);
+        assert!(PATIENT.contains(&lists.len()), "{} lists in an hour, after {}", lists.len(), reported[1]);
         assert!(lists.iter().all(Request::is_list));
         let gaps = gaps(&lists);
         assert!(gaps[0] >= Duration::from_millis(500));
@@ -104,9 +104,9 @@ async fn a_list_that_fails_slowly_is_no_healthier() {
     let slow = || Answer::status(504, "Timeout", "no").after(Duration::from_secs(60));
     let (_, log) = listen(move |_| slow(), HOUR).await;
     assert!(log.all().len() <= 45, "{} lists of 60 s each in an hour", log.all().len());
-    let (told, log) = listen(|_| Answer::Hang, HOUR).await;
+    let (reported, log) = listen(|_| Answer::Hang, HOUR).await;
     assert!(log.all().len() <= 42, "{} lists of 65 s each in an hour", log.all().len());
-    assert_eq!(told[1], "failed: the API server did not answer within 65 s");
+    assert_eq!(reported[1], "failed: the API server did not answer within 65 s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,8 +140,8 @@ async fn pages_follow_each_other_by_their_tokens() {
         (_, "last") => page(40, "", [thing("three", 3)]),
         (_, other) => panic!("an unknown token: {other}"),
     };
-    let (told, log) = listen(script, Duration::from_secs(10)).await;
-    assert_eq!(told, ["listing", "+one", "+two", "+three", "listed"]);
+    let (reported, log) = listen(script, Duration::from_secs(10)).await;
+    assert_eq!(reported, ["listing", "+one", "+two", "+three", "listed"]);
     assert_eq!(log.count(Request::is_list), 3);
     assert_eq!(log.of(Request::is_watch)[0].asked("resourceVersion"), "40");
 }
@@ -160,8 +160,8 @@ async fn a_list_whose_snapshot_is_gone_goes_on_and_the_watch_misses_nothing() {
         (_, "anew") => page(50, "", [thing("two", 48)]),
         (_, other) => panic!("an unknown token: {other}"),
     };
-    let (told, log) = listen(script, Duration::from_secs(10)).await;
-    assert_eq!(told, ["listing", "+one", "+two", "listed", "+one"]);
+    let (reported, log) = listen(script, Duration::from_secs(10)).await;
+    assert_eq!(reported, ["listing", "+one", "+two", "listed", "+one"]);
     // What changed on the first page between 40 and 50 reaches only a watch from 40 on.
     assert_eq!(log.of(Request::is_watch)[0].asked("resourceVersion"), "40");
 }
@@ -178,9 +178,9 @@ async fn a_list_whose_snapshot_is_gone_for_good_begins_again() {
         }
         _ => Answer::status(410, "Expired", "too old"),
     };
-    let (told, _) = listen(script, Duration::from_secs(60)).await;
+    let (reported, _) = listen(script, Duration::from_secs(60)).await;
     let failed = "failed: the API server answered 410 Expired";
-    assert_eq!(told, ["listing", "+one", failed, "listing", "+one", failed, "listing", "+one", "listed"]);
+    assert_eq!(reported, ["listing", "+one", failed, "listing", "+one", failed, "listing", "+one", "listed"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,8 +196,20 @@ async fn objects_of_any_depth_do_not_fail_their_page() {
             format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{}]}}"#, items.join(",")),
         )
     };
-    let (told, _) = listen(script, Duration::from_secs(10)).await;
-    assert_eq!(told, ["listing", "+deep", "+flat", "+deeper (too deep)", "+deepest (too deep)", "listed"]);
+    let (reported, _) = listen(script, Duration::from_secs(10)).await;
+    assert_eq!(
+        reported,
+        [
+            "listing",
+            "+deep",
+            "+flat",
+            "+deeper (too \
+        deep)",
+            "+deepest (too \
+        deep)",
+            "listed"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

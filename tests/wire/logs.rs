@@ -34,9 +34,17 @@ async fn policies_in_disorder() {
     world.put(POLICIES, policy("tied", &json!({})));
     world.put(POLICIES, policy("tied-too", &json!({ "mode": "Audit" })));
     world.put(POLICIES, policy("odd", &json!({ "mode": "Dream" })));
-    world.put(POLICIES, policy("typo", &json!({
-        "selector": { "names": ["things.example.com"] }, "onChange": [{ "path": ".spec.sice", "action": "Follow" }],
-    })));
+    world.put(
+        POLICIES,
+        policy(
+            "typo",
+            &json!({
+                "selector": { "names": ["things.example.com"] }, "onChange": [{
+                    "path": ".spec.sice", "action": "Follow",
+                }],
+            }),
+        ),
+    );
     let (mut failing, mut unsaid) = (6, 2);
     world.fails(move |request: &Request| {
         let own =

@@ -4,8 +4,8 @@ use super::server::{Answer, Request};
 use super::world::{MINUTE, World, operate};
 
 const STORED: &str = "True AllPersisted: 1 of 1 object stores its defaults";
-const UNREPORTED: &str = "False InProgress: nothing is stored before the DefaultsReport names the defaults, and it \
-                          cannot be written, see Etch's log; retrying";
+const UNREPORTED: &str = "False InProgress: nothing is stored before the DefaultsReport names the defaults, \
+    and it cannot be written, see Etch's log; retrying";
 
 fn is_of_report(request: &Request) -> bool {
     request.method == "PATCH" && request.path.ends_with("/defaultsreports/things.example.com/status")
@@ -29,8 +29,8 @@ async fn a_report_that_older_crds_do_not_declare_is_named_on_the_crd_until_they_
     assert_eq!(
         world.persisted(),
         format!(
-            "{UNREPORTED}; the DefaultsReport cannot be written, because the cluster has the CRDs of an older \
-             Etch; apply those of this version: `etch crds | kubectl apply -f -`"
+            "{UNREPORTED}; the DefaultsReport cannot be written, because the cluster has the CRDs of an \
+             older Etch; apply those of this version: `etch crds | kubectl apply -f -`"
         )
     );
     world.heals();

@@ -114,12 +114,12 @@ async fn one_refused_object_stops_only_itself_and_is_tried_ever_more_seldom() {
     world.fails(refuses);
     let log = world.operate(DAY).await;
     assert!(world.is_persisted("a") && world.is_persisted("c"));
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with("False ObjectsRejected: 2 of 3 objects are known to store their defaults"),
-        "{said}"
+        wording.starts_with("False ObjectsRejected: 2 of 3 objects are known to store their defaults"),
+        "{wording}"
     );
-    assert!(said.contains("ns/bad"), "{said}");
+    assert!(wording.contains("ns/bad"), "{wording}");
     let tries = log.count(|request| is_write(request) && is_of("bad")(request));
     assert!((24..=40).contains(&tries), "{tries} tries in a day");
     let report = world.report("things.example.com").expect("a report");
@@ -153,8 +153,8 @@ async fn a_server_that_does_not_serve_the_version_yet_is_not_taken_for_a_missing
     let behind = |request: &Request| is_write(request) || request.method == "GET" && is_of("a")(request);
     world.fails(move |request| behind(request).then(|| Answer::text(404, "404 page not found\n")));
     world.operate(MINUTE).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False InProgress"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("False InProgress"), "{wording}");
     world.heals();
     world.operate(MINUTE).await;
     assert!(world.is_persisted("a"));
@@ -237,9 +237,9 @@ async fn conditions_that_somebody_takes_away_are_said_again_although_much_goes_o
     }
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     operator.await.expect("it ends by itself");
-    let said =
+    let wording =
         log.count(|request| request.path.ends_with("customresourcedefinitions/things.example.com/status"));
-    assert!(said <= 4, "{said} times");
+    assert!(wording <= 4, "{wording} times");
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,8 +273,8 @@ async fn a_list_that_fails_is_repeated_ever_more_seldom_and_reported() {
         let log = world.operate(HOUR).await;
         let lists = log.count(is_object_list);
         assert!((15..=45).contains(&lists), "{lists} lists in an hour");
-        let said = world.persisted();
-        assert!(said.starts_with("False InProgress: cannot list the objects"), "{said}");
+        let wording = world.persisted();
+        assert!(wording.starts_with("False InProgress: cannot list the objects"), "{wording}");
         world.heals();
         world.operate(MINUTE).await;
         assert!(world.is_persisted("a"));
@@ -291,8 +291,8 @@ async fn a_missing_permission_is_asked_for_seldom_and_noticed_within_a_minute() 
     });
     let operator = tokio::spawn(super::world::operate(cluster, 2 * HOUR));
     tokio::time::sleep(HOUR).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False Forbidden") && said.contains(r#"verbs: ["patch"]"#), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("False Forbidden") && wording.contains(r#"verbs: ["patch"]"#), "{wording}");
     let asked = log.count(|request| !is_about_rules(request));
     assert!(asked <= 200, "{asked} requests in an hour");
     world.heals();
@@ -320,8 +320,11 @@ async fn a_permission_that_is_taken_away_is_noticed_although_the_watch_stays_ope
         }
     });
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False Forbidden") && said.contains(r#"apiGroups: ["example.com"]"#), "{said}");
+    let wording = world.persisted();
+    assert!(
+        wording.starts_with("False Forbidden") && wording.contains(r#"apiGroups: ["example.com"]"#),
+        "{wording}"
+    );
     assert_eq!(log.count(|request| request.is_watch() && is_about_objects(request)), watches);
     world.heals();
     tokio::time::sleep(MINUTE).await;
@@ -411,8 +414,12 @@ async fn objects_that_somebody_fights_over_do_not_hold_up_the_others() {
         }
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
-    let said = world.persisted();
-    assert!(said.starts_with("False InProgress"), "some wait, and lack their default meanwhile: {said}");
+    let wording = world.persisted();
+    assert!(
+        wording.starts_with("False InProgress"),
+        "some wait, and lack their default meanwhile: \
+        {wording}"
+    );
     let fought = log.count(is_write);
     // Each store takes a proof as well. Fought over every two seconds, an object is written a dozen times.
     assert!(fought <= 20 * 24, "{fought} writes in two minutes, for 20 objects");
@@ -429,7 +436,8 @@ async fn a_user_who_deletes_an_object_meanwhile_has_the_last_word() {
     let world = World::with(&["a", "gone"]);
     world.fails(|request| {
         let missing = is_write(request) && is_of("gone")(request);
-        let message = "things.example.com \"gone\" is forbidden: User \"etch\" cannot create resource \"things\" in API group \"example.com\"";
+        let message = "things.example.com \"gone\" is forbidden: User \"etch\" cannot create resource \
+            \"things\" in API group \"example.com\"";
         missing.then(|| Answer::text(403, status(403, "Forbidden", message).to_string()))
     });
     let log = world.operate(MINUTE).await;
@@ -466,10 +474,15 @@ async fn an_idle_crd_is_not_listed_again_when_its_watch_expires() {
     let before = log.count(is_other);
     tokio::time::sleep(HOUR).await;
     // Something else goes on in the cluster.
-    world.put(POLICIES, serde_json::json!({
-        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "other", "uid": "o" },
-        "spec": { "selector": { "groups": ["nobody.io"] } },
-    }));
+    world.put(
+        POLICIES,
+        serde_json::json!({
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": {
+                "name": "other", "uid": "o",
+            },
+            "spec": { "selector": { "groups": ["nobody.io"] } },
+        }),
+    );
     tokio::time::sleep(HOUR).await;
     let others = log.of(is_other).split_off(before);
     let others: Vec<_> = others.iter().filter(|request| !request.path.contains("defaultspolicies")).collect();
@@ -499,11 +512,11 @@ async fn what_happened_before_a_watch_expired_is_found() {
         happens(&world);
         tokio::time::sleep(10 * MINUTE).await;
         assert!(log.count(is_object_list) > lists);
-        let said = world.persisted();
+        let wording = world.persisted();
         assert!(
-            said == "True AllPersisted: all 3 objects store their defaults"
-                || said == "True AllPersisted: 1 of 1 object stores its defaults",
-            "{said}"
+            wording == "True AllPersisted: all 3 objects store their defaults"
+                || wording == "True AllPersisted: 1 of 1 object stores its defaults",
+            "{wording}"
         );
         operator.abort();
     }

@@ -14,7 +14,8 @@ use super::world::{
 pub(crate) fn set_policy(world: &World, generation: u64, spec: Value) {
     let metadata = json!({ "name": "default", "uid": "p", "generation": generation });
     let policy = json!({
-        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": metadata, "spec": spec,
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": metadata,
+        "spec": spec,
     });
     world.put(POLICIES, policy);
 }
@@ -86,24 +87,26 @@ async fn a_long_pass_reports_every_ten_seconds_and_its_numbers_only_grow() {
     let is_report = |request: &Request| {
         request.path.ends_with(&format!("{CRD}/status")) && request.path.contains("reports")
     };
-    let told = log.of(is_report);
+    let reported = log.of(is_report);
     // 200 objects at 2 a second take 100 s; the first report comes soon, and the last at the end.
-    assert!((11..=14).contains(&told.len()), "{} times", told.len());
-    let gaps: Vec<_> = told.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+    assert!((11..=14).contains(&reported.len()), "{} times", reported.len());
+    let gaps: Vec<_> = reported.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     let later = gaps.len() - 9..gaps.len() - 1;
     assert!(gaps[later].iter().all(|gap| *gap >= Duration::from_secs(10)), "{gaps:?}");
-    let written: Vec<u64> = told
+    let written: Vec<u64> = reported
         .iter()
         .map(|request| request.body["status"]["counts"]["written"].as_u64().unwrap_or_default())
         .collect();
     assert!(written.is_sorted() && written[2] > 0 && written[2] < 200, "{written:?}");
     let objects = |request: &Request| request.body["status"]["counts"]["objects"].as_u64();
     assert!(
-        told.iter().all(|request| objects(request) >= request.body["status"]["counts"]["written"].as_u64())
+        reported
+            .iter()
+            .all(|request| objects(request) >= request.body["status"]["counts"]["written"].as_u64())
     );
-    let said =
+    let wording =
         log.count(|request| request.method == "PATCH" && request.path.contains("customresourcedefinitions"));
-    assert!(said <= 20, "{said} times");
+    assert!(wording <= 20, "{wording} times");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,14 +123,14 @@ async fn an_audit_writes_nothing_and_counts_what_persisting_then_writes() {
     let operator = tokio::spawn(super::world::operate(cluster, 2 * HOUR));
     tokio::time::sleep(HOUR).await;
     assert_eq!(log.count(is_write), 0);
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with(
+        wording.starts_with(
             "False AuditOnly: 0 of 4 objects are known to store their defaults; 3 would be written"
         ),
-        "{said}"
+        "{wording}"
     );
-    assert!(said.ends_with("1 may store its defaults, which only a write shows"), "{said}");
+    assert!(wording.ends_with("1 may store its defaults, which only a write shows"), "{wording}");
     let audit = world.status();
     assert_eq!((&audit["counts"]["due"], &audit["counts"]["unproved"]), (&json!(3), &json!(1)), "{audit}");
     assert_eq!((&audit["state"], &audit["policy"]), (&json!("AuditOnly"), &json!("default")));
@@ -183,8 +186,8 @@ async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behin
 
     set_default(&world, 2, Some(5));
     tokio::time::sleep(HOUR).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False Settling: the schema changed; writing starts at 2"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("False Settling: the schema changed; writing starts at 2"), "{wording}");
     let settling = world.status();
     assert!(settling["settlesAt"].is_string() && settling["firstSeen"].is_string(), "{settling}");
     assert_eq!(settling["previous"][0]["digest"], before["digest"]);
@@ -288,27 +291,27 @@ async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_
     let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(15 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
-    let told = |request: &Request| request.method == "PATCH" && !is_write(request);
-    let before = log.count(told);
+    let reported = |request: &Request| request.method == "PATCH" && !is_write(request);
+    let before = log.count(reported);
     for name in ["b", "c", "d"] {
         world.put(THINGS, filled(&thing(name)));
     }
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
     assert_eq!(world.status()["counts"]["objects"], 4);
-    assert_eq!(log.count(told) - before, 2, "one report and one condition");
+    assert_eq!(log.count(reported) - before, 2, "one report and one condition");
     world.remove(THINGS, "c");
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
     assert_eq!(world.status()["counts"]["objects"], 3);
 
     // What comes and goes in the meantime leaves the totals as they were.
-    let before = log.count(told);
+    let before = log.count(reported);
     world.put(THINGS, filled(&thing("e")));
     tokio::time::sleep(MINUTE).await;
     world.remove(THINGS, "e");
     tokio::time::sleep(HOUR).await;
-    assert_eq!(log.count(told), before, "nothing has changed, and nothing is written");
+    assert_eq!(log.count(reported), before, "nothing has changed, and nothing is written");
     operator.abort();
 }
 

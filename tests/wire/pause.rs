@@ -49,9 +49,9 @@ async fn a_pause_is_told_and_costs_an_idle_cluster_nothing() {
     );
     // The CRDs with a policy in mode Persist; Etch's own are not in this world.
     assert!(metrics.text().contains("\netch_paused 2\n"), "{}", metrics.text());
-    let told: Vec<_> =
+    let reported: Vec<_> =
         world.events().into_iter().filter(|(event, _)| event.contains("things.example.com")).collect();
-    assert!(told.iter().all(|(event, _)| event.starts_with("Normal Paused ")), "{told:?}");
+    assert!(reported.iter().all(|(event, _)| event.starts_with("Normal Paused ")), "{reported:?}");
     let before = log.all().len();
     tokio::time::sleep(30 * MINUTE).await;
     let mut asked = log.all().split_off(before);
@@ -89,16 +89,21 @@ async fn objects_that_change_while_writes_are_paused_wait_for_its_end() {
     tokio::time::sleep(MINUTE).await;
     assert_eq!(
         world.persisted(),
-        "True AllPersisted: 1 of 1 object stores its defaults; writes are paused by DefaultsPolicy switch (pauseAll)",
+        "True AllPersisted: 1 of 1 object stores its defaults; writes are paused by DefaultsPolicy switch \
+         (pauseAll)",
         "a pause takes back nothing that is proved"
     );
     let before = log.count(is_write);
     world.put_unfilled(THINGS, "late");
     tokio::time::sleep(MINUTE).await;
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with("False Paused: ") && said.contains("1 would be written, but writes are paused"),
-        "{said}"
+        wording.starts_with("False Paused: ")
+            && wording.contains(
+                "1 would be written, but writes are \
+            paused"
+            ),
+        "{wording}"
     );
     assert_eq!(log.count(is_write), before);
     world.remove(POLICIES, "switch");
@@ -123,12 +128,15 @@ async fn whoever_waits_for_the_condition_notices_no_pause_where_all_is_stored() 
     world.put(POLICIES, switch(true, 3));
     tokio::time::sleep(MINUTE).await;
     operator.abort();
-    let said = |request: &Request| {
+    let wording = |request: &Request| {
         let all = request.body["status"]["conditions"].as_array().cloned().unwrap_or_default();
         all.into_iter().find(|condition| condition["type"] == "DefaultsPersisted")
     };
-    let told: Vec<Value> = log.all().split_off(before).iter().filter_map(said).collect();
-    assert!(!told.is_empty() && told.iter().all(|condition| condition["status"] == "True"), "{told:?}");
+    let reported: Vec<Value> = log.all().split_off(before).iter().filter_map(wording).collect();
+    assert!(
+        !reported.is_empty() && reported.iter().all(|condition| condition["status"] == "True"),
+        "{reported:?}"
+    );
     // A restart during the pause changes nothing.
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(|request| request.method == "PATCH"), 0);

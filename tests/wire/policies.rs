@@ -10,7 +10,7 @@ use super::server::{Answer, Request};
 use super::world::{CRD, CRDS, HOUR, MINUTE, POLICIES, World, is_write};
 
 /// A condition of a policy, as `status reason: message`.
-fn said(world: &World, policy: &str, kind: &str) -> String {
+fn wording(world: &World, policy: &str, kind: &str) -> String {
     let policy = world.stored(POLICIES, policy).expect("the policy");
     let conditions = policy["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or_default();
@@ -29,13 +29,13 @@ async fn a_place_that_no_schema_has_is_told_once_and_until_it_is_corrected() {
     let (operator, _) = world.operates(30 * MINUTE);
     tokio::time::sleep(10 * MINUTE).await;
     let unknown = "onChange names fields that no schema of its CRDs has: .spec.sice";
-    assert_eq!(said(&world, "default", "UnknownPaths"), format!("True NoSuchField: {unknown}"));
-    let told: Vec<_> =
+    assert_eq!(wording(&world, "default", "UnknownPaths"), format!("True NoSuchField: {unknown}"));
+    let reported: Vec<_> =
         world.events().into_iter().filter(|(event, _)| event.contains("DefaultsPolicy/default")).collect();
-    assert_eq!(told, [(format!("Warning NoSuchField DefaultsPolicy/default: {unknown}"), 1)]);
+    assert_eq!(reported, [(format!("Warning NoSuchField DefaultsPolicy/default: {unknown}"), 1)]);
     set_policy(&world, 3, follows(".spec.size"));
     tokio::time::sleep(MINUTE).await;
-    assert_eq!(said(&world, "default", "UnknownPaths"), "False AllKnown: ");
+    assert_eq!(wording(&world, "default", "UnknownPaths"), "False AllKnown: ");
     operator.abort();
     // What stands there is not reported again.
     set_policy(&world, 4, follows(".spec.sice"));
@@ -50,10 +50,10 @@ async fn a_policy_shows_whether_it_selects_something() {
     set_policy(&world, 2, json!({ "selector": { "names": ["things.exmaple.com"] } }));
     world.operate(MINUTE).await;
     let none = "True NothingSelected: the selector matches no CRD in the cluster";
-    assert_eq!(said(&world, "default", "Ready"), none);
+    assert_eq!(wording(&world, "default", "Ready"), none);
     set_policy(&world, 3, json!({ "selector": { "names": ["things.example.com"] } }));
     world.operate(MINUTE).await;
-    assert_eq!(said(&world, "default", "Ready"), "True InForce: this policy governs 1 CRD");
+    assert_eq!(wording(&world, "default", "Ready"), "True InForce: this policy governs 1 CRD");
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ async fn a_policy_whose_status_is_refused_holds_up_no_other() {
     tokio::time::sleep(30 * MINUTE).await;
     set_policy(&world, 2, json!({ "selector": { "names": ["things.exmaple.com"] } }));
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert!(said(&world, "default", "Ready").starts_with("True NothingSelected"));
+    assert!(wording(&world, "default", "Ready").starts_with("True NothingSelected"));
     let refused = log.count(is_status);
     assert!((8..20).contains(&refused), "{refused} attempts in half an hour");
     operator.abort();

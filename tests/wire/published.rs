@@ -10,9 +10,15 @@ async fn what_the_index_does_not_know_yet_is_read_as_it_is() {
         let is_old = request.query.contains_key("hash");
         match request.path.as_str() {
             "/openapi/v3" => Answer::json(json!({ "paths": {
-                "apis/changed.example.com/v1": { "serverRelativeURL": "/openapi/v3/apis/changed.example.com/v1?hash=OLD" },
-                "apis/gone.example.com/v1": { "serverRelativeURL": "/openapi/v3/apis/gone.example.com/v1?hash=OLD" },
-                "apis/going.example.com/v1": { "serverRelativeURL": "/openapi/v3/apis/going.example.com/v1?hash=OLD" },
+                "apis/changed.example.com/v1": {
+                    "serverRelativeURL": "/openapi/v3/apis/changed.example.com/v1?hash=OLD",
+                },
+                "apis/gone.example.com/v1": {
+                    "serverRelativeURL": "/openapi/v3/apis/gone.example.com/v1?hash=OLD",
+                },
+                "apis/going.example.com/v1": {
+                    "serverRelativeURL": "/openapi/v3/apis/going.example.com/v1?hash=OLD",
+                },
             } })),
             "/openapi/v3/apis/changed.example.com/v1" if is_old => Answer::text(301, ""),
             "/openapi/v3/apis/changed.example.com/v1" => Answer::json(json!({ "openapi": "3.0.0" })),

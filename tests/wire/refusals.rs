@@ -52,12 +52,15 @@ async fn an_object_that_admission_changes_on_each_write_is_left_alone_and_named(
     let writes = log.count(is_of("a"));
     assert!(writes <= 3, "{writes} writes in nine minutes");
     assert!(world.is_persisted("b"));
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with("False ObjectsRejected: 1 of 2 objects is known to store its defaults; 1 rejected"),
-        "{said}"
+        wording.starts_with(
+            "False ObjectsRejected: 1 of 2 objects is known to store its defaults; 1 \
+            rejected"
+        ),
+        "{wording}"
     );
-    assert!(said.contains("ns/a") && said.contains("admission changes it on each write"), "{said}");
+    assert!(wording.contains("ns/a") && wording.contains("admission changes it on each write"), "{wording}");
     assert_eq!(rejected(&world)[0]["reason"], "Mutated", "{}", rejected(&world));
     operator.await.expect("it ends by itself");
     let writes = log.count(is_of("a"));
@@ -79,7 +82,8 @@ async fn such_an_object_is_left_alone_as_soon_where_its_owners_have_to_be_rewrit
         let owners = object["metadata"]["managedFields"].as_array_mut()?;
         owners.retain(|owner| owner["manager"] != "etch");
         owners.push(json!({ "manager": "etch", "operation": "Update", "apiVersion": "example.com/v1",
-            "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": { "f:annotations": { "f:stamp": {} } } } }));
+            "fieldsType": "FieldsV1",
+            "fieldsV1": { "f:metadata": { "f:annotations": { "f:stamp": {} } } } }));
         world.put(THINGS, object);
         Some(Answer::json(filled(&world.stored(THINGS, "a")?)))
     });
@@ -127,8 +131,8 @@ async fn an_object_whose_default_admission_takes_away_again_is_left_alone_and_na
     operator.await.expect("it ends by itself");
     let writes = log.count(is_of("a"));
     assert!(writes <= 3, "{writes} writes in nine minutes");
-    let said = world.persisted();
-    assert!(said.starts_with("False ObjectsRejected") && said.contains("ns/a"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("False ObjectsRejected") && wording.contains("ns/a"), "{wording}");
     assert_eq!(rejected(&world)[0]["reason"], "Mutated", "{}", rejected(&world));
 }
 
@@ -137,21 +141,21 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     let world = World::with(&["a", "b", "c"]);
     world.fails(|request| {
         let message =
-            "things.example.com \"b\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \
-             \"example.com\" in the namespace \"ns\"";
+            "things.example.com \"b\" is forbidden: User \"etch\" cannot patch resource \"things\" in API \
+             group \"example.com\" in the namespace \"ns\"";
         is_of("b")(request).then(|| Answer::status(403, "Forbidden", message))
     });
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert!(world.is_persisted("a") && world.is_persisted("c"));
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with(
+        wording.starts_with(
             "False ObjectsRejected: 2 of 3 objects are known to store their defaults; 1 rejected"
         ),
-        "{said}"
+        "{wording}"
     );
-    assert!(said.contains("ns/b") && !said.contains("ns/a"), "{said}");
+    assert!(wording.contains("ns/b") && !wording.contains("ns/a"), "{wording}");
     assert_eq!(rejected(&world)[0]["reason"], "Forbidden", "{}", rejected(&world));
     let lists = log.count(is_object_list);
     assert!(lists <= 2, "{lists} lists");
@@ -170,8 +174,8 @@ async fn where_no_server_answers_whether_others_may_be_written_the_object_waits_
         if is_of("b")(request) {
             is_refused.store(true, Ordering::Relaxed);
             let message =
-                "things.example.com \"b\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \
-                 \"example.com\" in the namespace \"ns\"";
+                "things.example.com \"b\" is forbidden: User \"etch\" cannot patch resource \"things\" in \
+                 API group \"example.com\" in the namespace \"ns\"";
             return Some(Answer::status(403, "Forbidden", message));
         }
         let asks = request.path.ends_with("/selfsubjectaccessreviews") && is_refused.load(Ordering::Relaxed);
@@ -221,16 +225,16 @@ async fn a_permission_that_is_missing_altogether_is_asked_about_once_however_man
     }
     world.fails(|request| {
         let message =
-            "forbidden: User \"etch\" cannot patch resource \"things\" in API group \"example.com\" in the namespace \
-             \"ns\"";
+            "forbidden: User \"etch\" cannot patch resource \"things\" in API group \"example.com\" in the \
+             namespace \"ns\"";
         is_write(request).then(|| Answer::status(403, "Forbidden", message))
     });
     let log = world.operate(MINUTE).await;
     let asked = log.count(|request| request.path.contains("selfsubjectaccessreviews"));
     assert!(asked <= 12, "{asked} questions");
-    let said = world.persisted();
+    let wording = world.persisted();
     assert!(
-        said.starts_with("False ObjectsRejected: 0 of 100 objects are known to store their defaults"),
-        "{said}"
+        wording.starts_with("False ObjectsRejected: 0 of 100 objects are known to store their defaults"),
+        "{wording}"
     );
 }

@@ -122,18 +122,18 @@ async fn what_went_wrong_is_told_apart_and_holds_no_text_of_the_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_server_without_our_crds_is_told_how_it_gets_them() {
     let (cluster, _) = serve(|_| Answer::text(404, "404 page not found\n"));
-    let told = "Etch's CRDs are not installed: `etch crds | kubectl apply -f -`";
+    let reported = "Etch's CRDs are not installed: `etch crds | kubectl apply -f -`";
     for resource in [policies(), reports()] {
         let errors = [
             cluster.page(&resource, None).await.map(drop).expect_err("there are none"),
             cluster.watch(&resource, "1").await.map(drop).expect_err("there are none"),
         ];
         for error in errors {
-            assert_eq!((error.to_string().as_str(), error.code()), (told, Some(404)));
+            assert_eq!((error.to_string().as_str(), error.code()), (reported, Some(404)));
         }
     }
     let error = cluster.open_report("things.example.com", "uid").await.expect_err("there are none");
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), reported);
     let error = cluster.page(&things(), None).await.map(drop).expect_err("there are none");
     assert_eq!(
         error.to_string(),
@@ -153,14 +153,14 @@ async fn an_answer_of_another_form_is_not_quoted() {
     ] {
         let (cluster, _) = serve(move |_| Answer::text(200, body));
         let error = cluster.page(&things(), None).await.expect_err("no list");
-        let mut said = format!("{error} {error:?}");
+        let mut wording = format!("{error} {error:?}");
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {
-            said.push_str(&format!(" {cause} {cause:?}"));
+            wording.push_str(&format!(" {cause} {cause:?}"));
             source = cause.source();
         }
-        assert!(!said.contains("hunter2"), "{said}");
-        assert!(said.contains("line 1"), "the position helps: {said}");
+        assert!(!wording.contains("hunter2"), "{wording}");
+        assert!(wording.contains("line 1"), "the position helps: {wording}");
     }
 }
 

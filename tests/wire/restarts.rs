@@ -54,12 +54,12 @@ async fn a_restart_writes_nothing_however_many_objects_are_held() {
         let world = world(all, held);
         let log = world.operate(5 * MINUTE).await;
         assert_eq!(log.count(is_write), all - held);
-        let said = world.persisted();
-        assert!(said.contains(&format!("{held} held")), "{said}");
+        let wording = world.persisted();
+        assert!(wording.contains(&format!("{held} held")), "{wording}");
         for _ in 0..2 {
             let log = world.operate(5 * MINUTE).await;
             assert_eq!(log.count(is_write), 0, "{held} of {all} held");
-            assert_eq!(world.persisted(), said);
+            assert_eq!(world.persisted(), wording);
         }
     }
 }
@@ -70,15 +70,15 @@ async fn a_report_of_an_earlier_release_is_believed_where_it_lists_all_that_it_d
     for (all, held, asked) in [(60, 10, 0), (120, 60, 60)] {
         let world = world(all, held);
         world.operate(15 * MINUTE).await;
-        let said = world.persisted();
-        assert!(said.contains(&format!("{held} held")), "{said}");
+        let wording = world.persisted();
+        assert!(wording.contains(&format!("{held} held")), "{wording}");
         world.edit_report(CRD, |report| {
             let status = report["status"].as_object_mut().expect("a status");
             status.retain(|field, _| EARLIER.contains(&field.as_str()));
         });
         let log = world.operate(5 * MINUTE).await;
         assert_eq!(log.count(is_write), asked, "{held} of {all} held");
-        assert_eq!(world.persisted(), said);
+        assert_eq!(world.persisted(), wording);
         assert_eq!(world.operate(5 * MINUTE).await.count(is_write), 0);
     }
 }
@@ -94,18 +94,18 @@ async fn a_restart_writes_nothing_however_many_objects_were_rejected() {
             refused.then(|| Answer::status(403, "Forbidden", denied))
         });
         world.operate(15 * Duration::from_secs(1)).await;
-        let said = world.persisted();
-        assert!(said.contains(&format!("{bad} rejected")), "{said}");
+        let wording = world.persisted();
+        assert!(wording.contains(&format!("{bad} rejected")), "{wording}");
         for _ in 0..2 {
             let log = world.operate(5 * MINUTE).await;
             assert_eq!(log.count(is_write), 0, "{bad} of {all} rejected");
-            assert_eq!(world.persisted(), said);
+            assert_eq!(world.persisted(), wording);
         }
         // They are not given up.
         world.heals();
         world.operate(60 * MINUTE).await;
-        let said = world.persisted();
-        assert!(said.starts_with("True AllPersisted"), "{said}");
+        let wording = world.persisted();
+        assert!(wording.starts_with("True AllPersisted"), "{wording}");
     }
 }
 
@@ -210,10 +210,10 @@ async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_obj
         Some(Answer::json(wiped))
     });
     let log = world.operate(5 * MINUTE).await;
-    let said = world.persisted();
+    let wording = world.persisted();
     let expected =
         "False ObjectsRejected: a write to ns/o00000 made the API server drop the field owners [\"user\"]";
-    assert!(said.starts_with(expected), "{said}");
+    assert!(wording.starts_with(expected), "{wording}");
     assert_eq!(log.count(is_write), 1);
     let lost = json!({ "object": "ns/o00000", "managers": ["user"] });
     assert_eq!(world.report(CRD).expect("a report")["status"]["ownersLost"], lost);
@@ -227,7 +227,7 @@ async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_obj
     };
     for _ in 0..2 {
         assert_eq!(operate().await, (0, "etch_owners_lost 1".to_owned()));
-        assert_eq!(world.persisted(), said);
+        assert_eq!(world.persisted(), wording);
     }
 
     // Other defaults are another matter.
@@ -251,8 +251,8 @@ async fn a_report_that_cannot_be_read_is_replaced_and_what_it_says_of_hidden_fie
     object["metadata"]["managedFields"] = json!([]);
     world.put(THINGS, object);
     world.operate(HOUR).await;
-    let said = world.persisted();
-    assert!(said.contains("4 held") && said.contains(".spec.legacy"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.contains("4 held") && wording.contains(".spec.legacy"), "{wording}");
     let report = world.report(CRD).expect("a report");
     assert_eq!(report["status"]["canary"], json!(null));
     assert_eq!(report["status"]["formerDefaults"][0]["path"], ".spec.legacy");

@@ -45,7 +45,8 @@ fn with_sign(world: &World, time: Duration) -> (JoinHandle<()>, watch::Sender<()
     (tokio::spawn(operate_with(options, cluster, time)), sign, log)
 }
 
-/// Takes a backup before an operator that has just begun stores the defaults, and waits until they are stored.
+/// Takes a backup before an operator that has just begun stores the defaults, and waits until they are
+/// stored.
 async fn backed_up(world: &World) -> Snapshot {
     tokio::time::sleep(2 * MINUTE).await;
     let before = world.snapshot();
@@ -191,7 +192,8 @@ async fn a_crd_that_is_older_than_the_watch_of_crds_knows_is_not_read_again_and_
     operator.await.expect("it ends by itself");
 }
 
-/// Nothing is watched, and the watches of CRDs and policies are silent: they began at a revision that is to come.
+/// Nothing is watched, and the watches of CRDs and policies are silent: they began at a revision that is to
+/// come.
 #[tokio::test(start_paused = true)]
 async fn a_crd_at_rest_goes_back_to_what_the_lease_shows_was_restored() {
     for bump in [true, false] {

@@ -76,7 +76,8 @@ fn indiscretions() -> Vec<Answer> {
         Answer::status(
             422,
             "Invalid",
-            "things \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: hunter2",
+            "things \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: \
+             hunter2",
         ),
         Answer::status(500, "InternalError", "failed to create typed live object: .spec.name: hunter2"),
         Answer::status(
@@ -159,16 +160,16 @@ async fn what_objects_hold_is_told_to_nobody() {
     let (cluster, log) = world.serve();
     let metrics = cluster.metrics().clone();
     let operator = tokio::spawn(operate(cluster, Duration::from_secs(6 * 3600)));
-    let mut told = String::new();
+    let mut reported = String::new();
     for _ in 0..360 {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        told.push_str(&world.stored(CRDS, "things.example.com").expect("the CRD")["status"].to_string());
-        told.push_str(&world.report("things.example.com").unwrap_or_default().to_string());
-        told.push_str(&metrics.text());
+        reported.push_str(&world.stored(CRDS, "things.example.com").expect("the CRD")["status"].to_string());
+        reported.push_str(&world.report("things.example.com").unwrap_or_default().to_string());
+        reported.push_str(&metrics.text());
     }
     world.heals();
     operator.await.expect("no answer is too odd");
-    told.push_str(&logs.text());
+    reported.push_str(&logs.text());
     let writes = log.count(is_write);
     assert!(writes >= 2 * indiscretions().len(), "{writes} writes");
     for seen in [
@@ -179,9 +180,9 @@ async fn what_objects_hold_is_told_to_nobody() {
         "etch_requests",
         "write{crd=",
     ] {
-        assert!(told.contains(seen), "{seen} is not told at all: is anything captured?");
+        assert!(reported.contains(seen), "{seen} is not told at all: is anything captured?");
     }
-    let leak = told.lines().find(|line| line.contains(CANARY));
+    let leak = reported.lines().find(|line| line.contains(CANARY));
     assert_eq!(leak, None);
 }
 

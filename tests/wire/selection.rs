@@ -36,7 +36,8 @@ async fn what_is_selected_later_is_stored_later_and_nothing_else_is_written_agai
     let world = world();
     let log = world.operate(MINUTE).await;
     assert_eq!((world.is_persisted("a"), world.is_persisted("b")), (true, false));
-    let one = "True AllPersisted: 1 of 1 selected object stores its defaults; 1 not selected by DefaultsPolicy default";
+    let one = "True AllPersisted: 1 of 1 selected object stores its defaults; 1 not selected by \
+        DefaultsPolicy default";
     assert_eq!((world.persisted().as_str(), log.count(is_write)), (one, 1));
     let status = world.report(CRD).expect("a report")["status"].clone();
     assert_eq!((&status["counts"]["notSelected"], &status["counts"]["objects"]), (&json!(1), &json!(2)));

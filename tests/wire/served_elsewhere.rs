@@ -17,8 +17,14 @@ async fn a_crd_whose_objects_another_server_serves_is_left_alone_until_they_are_
     });
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(30 * MINUTE).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False NotServed: an aggregated API server (Service system/things)"), "{said}");
+    let wording = world.persisted();
+    assert!(
+        wording.starts_with(
+            "False NotServed: an aggregated API server (Service \
+        system/things)"
+        ),
+        "{wording}"
+    );
     assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
     let asked = log.count(is_about_server);
     assert!((3..=5).contains(&asked), "asked {asked} times in half an hour");
@@ -48,8 +54,14 @@ async fn a_server_that_takes_over_while_a_watch_is_open_is_found_before_the_next
     world.fails(|request| is_about_server(request).then(taken_over));
     let before = log.count(is_about_objects);
     tokio::time::sleep(20 * MINUTE).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False NotServed: an aggregated API server (Service system/things)"), "{said}");
+    let wording = world.persisted();
+    assert!(
+        wording.starts_with(
+            "False NotServed: an aggregated API server (Service \
+        system/things)"
+        ),
+        "{wording}"
+    );
     assert_eq!(log.count(is_about_objects), before, "{:?}", log.of(is_about_objects));
     assert!(world.events().iter().all(|(event, _)| !event.contains("system/things")), "{:?}", world.events());
     operator.abort();
@@ -75,9 +87,9 @@ async fn whose_objects_are_served_has_to_be_known() {
     world.fails(|request| is_about_server(request).then(|| Answer::status(403, "Forbidden", "no")));
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
-    let said = world.persisted();
+    let wording = world.persisted();
     let rule = r#"{apiGroups: ["apiregistration.k8s.io"], resources: ["apiservices"], verbs: ["get"]}"#;
-    assert!(said.starts_with("False Forbidden") && said.ends_with(rule), "{said}");
+    assert!(wording.starts_with("False Forbidden") && wording.ends_with(rule), "{wording}");
     assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
     world.fails(|request| is_about_server(request).then(Answer::unavailable));
     tokio::time::sleep(5 * MINUTE).await;

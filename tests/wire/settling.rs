@@ -41,12 +41,13 @@ async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it
     });
     let (operator, log) = world.operates(26 * HOUR);
     tokio::time::sleep(MINUTE).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False Settling: the schema changed; writing starts at "), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("False Settling: the schema changed; writing starts at "), "{wording}");
     let rule = r#"a permission is missing; add this rule to Etch's ClusterRole: {apiGroups: ["example.com"], resources: ["things"], verbs: ["watch", "patch"]}"#;
-    assert!(said.contains(rule), "{said}");
-    let told: Vec<_> = world.events().into_iter().filter(|(event, _)| event.contains("Forbidden")).collect();
-    let [(event, 1)] = &told[..] else { panic!("{told:?}") };
+    assert!(wording.contains(rule), "{wording}");
+    let reported: Vec<_> =
+        world.events().into_iter().filter(|(event, _)| event.contains("Forbidden")).collect();
+    let [(event, 1)] = &reported[..] else { panic!("{reported:?}") };
     assert!(event.starts_with("Warning Forbidden CustomResourceDefinition/things.example.com: "), "{event}");
     assert!(event.contains(rule), "{event}");
 
@@ -57,8 +58,8 @@ async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it
     assert!((40..=300).contains(&again), "{again} questions in ten hours");
     granted.store(true, Ordering::SeqCst);
     tokio::time::sleep(15 * MINUTE).await;
-    let said = world.persisted();
-    assert!(said.starts_with("False Settling") && !said.contains("permission"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("False Settling") && !wording.contains("permission"), "{wording}");
     assert_eq!(log.count(is_about_objects), 0, "nothing is listed before its time");
 
     tokio::time::sleep(15 * HOUR).await;
@@ -72,8 +73,8 @@ async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
     let (operator, log) = world.operates(23 * HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(log.count(asks_for_permission), 4, "one question for each verb");
-    let told = world.events();
-    let [(event, 1)] = &told[..] else { panic!("{told:?}") };
+    let reported = world.events();
+    let [(event, 1)] = &reported[..] else { panic!("{reported:?}") };
     assert!(event.starts_with("Normal Settling CustomResourceDefinition/things.example.com: "), "{event}");
     let before = log.all().len();
     tokio::time::sleep(20 * HOUR).await;
@@ -85,8 +86,8 @@ async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
     operator.await.expect("it ends by itself");
     // A restart reports nothing new.
     let log = world.operate(HOUR).await;
-    let told = log.count(|request| request.path.starts_with("/apis/events.k8s.io/"));
-    assert_eq!(told, 0);
+    let reported = log.count(|request| request.path.starts_with("/apis/events.k8s.io/"));
+    assert_eq!(reported, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,15 +45,15 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
     world.put(THINGS, terminating("t"));
     let (cluster, log) = world.serve();
     let metrics = cluster.clone();
-    let told = || metrics.metrics().text();
+    let reported = || metrics.metrics().text();
     let operator = tokio::spawn(operate(cluster, HOUR));
     tokio::time::sleep(SOON).await;
     assert_eq!(
         world.persisted(),
-        "True AllPersisted: 2 of 4 objects are known to store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/i); \
-         1 being deleted, etcd may lack its defaults (ns/t)"
+        "True AllPersisted: 2 of 4 objects are known to store their defaults; 1 ignored by annotation, etcd \
+         may lack its defaults (ns/i); 1 being deleted, etcd may lack its defaults (ns/t)"
     );
-    assert_eq!(numbers(&world, &told()), json!([4, 2, 1, 1, 2]));
+    assert_eq!(numbers(&world, &reported()), json!([4, 2, 1, 1, 2]));
     let report = world.status();
     assert_eq!((names(&report["ignored"]), names(&report["terminating"])), (vec!["i"], vec!["t"]));
     assert_eq!(report["ignored"][0]["reason"], "Ignored");
@@ -63,25 +63,30 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
     asks["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
     world.put(THINGS, asks);
     tokio::time::sleep(SOON).await;
-    assert_eq!(numbers(&world, &told()), json!([4, 1, 2, 1, 3]), "asks while it is watched");
+    assert_eq!(numbers(&world, &reported()), json!([4, 1, 2, 1, 3]), "asks while it is watched");
     world.put(THINGS, ignored("new"));
     tokio::time::sleep(SOON).await;
-    assert_eq!(numbers(&world, &told()), json!([5, 1, 3, 1, 4]), "is created so");
+    assert_eq!(numbers(&world, &reported()), json!([5, 1, 3, 1, 4]), "is created so");
     world.put(THINGS, filled(&thing("i")));
     tokio::time::sleep(SOON).await;
-    assert_eq!(numbers(&world, &told()), json!([5, 2, 2, 1, 3]), "asks no more");
+    assert_eq!(numbers(&world, &reported()), json!([5, 2, 2, 1, 3]), "asks no more");
     world.put(THINGS, terminating("i"));
     tokio::time::sleep(SOON).await;
-    assert_eq!(numbers(&world, &told()), json!([5, 1, 2, 2, 4]), "is being deleted");
+    assert_eq!(numbers(&world, &reported()), json!([5, 1, 2, 2, 4]), "is being deleted");
     world.remove(THINGS, "i");
     world.remove(THINGS, "t");
     world.remove(THINGS, "b");
     tokio::time::sleep(SOON).await;
-    assert_eq!(numbers(&world, &told()), json!([2, 0, 2, 0, 2]), "is gone, and so is one that was stored");
+    assert_eq!(
+        numbers(&world, &reported()),
+        json!([2, 0, 2, 0, 2]),
+        "is gone, and so is one that was \
+        stored"
+    );
     world.put(THINGS, filled(&thing("c")));
     world.put(THINGS, ignored("late"));
     tokio::time::sleep(SOON).await;
-    assert_eq!(numbers(&world, &told()), json!([4, 1, 3, 0, 3]), "others were created");
+    assert_eq!(numbers(&world, &reported()), json!([4, 1, 3, 0, 3]), "others were created");
     assert_eq!(names(&world.status()["ignored"]), ["a", "late", "new"]);
     assert_eq!(log.count(is_write), 2, "and nothing is written to any of them");
     operator.abort();
@@ -132,9 +137,9 @@ async fn who_asks_in_other_words_is_left_alone_and_named() {
     assert!(written.is_empty() && world.is_persisted("not"), "{written:?}");
     assert_eq!(
         world.persisted(),
-        "True AllPersisted: 2 of 6 objects are known to store their defaults; 1 ignored by annotation, etcd may lack its defaults (ns/plain); \
-         3 ignored by annotation (whose value is neither \"true\" nor \"false\"), etcd may lack their defaults (ns/capital, ns/empty, \
-         ns/yes)"
+        "True AllPersisted: 2 of 6 objects are known to store their defaults; 1 ignored by annotation, etcd \
+         may lack its defaults (ns/plain); 3 ignored by annotation (whose value is neither \"true\" nor \
+         \"false\"), etcd may lack their defaults (ns/capital, ns/empty, ns/yes)"
     );
     let report = world.status();
     assert_eq!(names(&report["ignored"]), ["capital", "empty", "yes", "plain"]);
@@ -145,15 +150,15 @@ async fn who_asks_in_other_words_is_left_alone_and_named() {
             .as_str()
             .is_some_and(|text| text.contains("neither \"true\" nor \"false\""))
     );
-    let told: Vec<String> = world.events().into_iter().map(|(event, _)| event).collect();
+    let reported: Vec<String> = world.events().into_iter().map(|(event, _)| event).collect();
     assert_eq!(
-        told.iter().filter(|event| event.starts_with("Warning IgnoredUnclear ")).count(),
+        reported.iter().filter(|event| event.starts_with("Warning IgnoredUnclear ")).count(),
         3,
-        "{told:?}"
+        "{reported:?}"
     );
     let log = world.operate(SOON).await;
-    let told = log.of(|request| request.method == "PATCH" || request.path.ends_with("/events"));
-    assert!(told.is_empty(), "a restart says nothing new: {told:?}");
+    let reported = log.of(|request| request.method == "PATCH" || request.path.ends_with("/events"));
+    assert!(reported.is_empty(), "a restart says nothing new: {reported:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,26 +167,26 @@ async fn the_metric_is_not_of_another_schema_or_policy() {
     world.put(THINGS, ignored("i"));
     let (cluster, _) = world.serve();
     let metrics = cluster.clone();
-    let told = || {
+    let reported = || {
         let text = metrics.metrics().text();
         text.lines().find(|line| line.starts_with("etch_phantom_objects{")).map(str::to_owned)
     };
     let operator = tokio::spawn(operate(cluster, HOUR));
     tokio::time::sleep(SOON).await;
     let one = Some(format!("etch_phantom_objects{{crd=\"{CRD}\"}} 1"));
-    assert_eq!(told(), one);
+    assert_eq!(reported(), one);
     set_policy(&world, 2, json!({ "mode": "Ignore" }));
     tokio::time::sleep(SOON).await;
-    assert_eq!(told(), None);
+    assert_eq!(reported(), None);
     set_policy(&world, 3, json!({ "settle": "10m" }));
     tokio::time::sleep(SOON).await;
-    assert_eq!(told(), one);
+    assert_eq!(reported(), one);
     world.serves(5, 5);
     set_default(&world, 2, Some(5));
     tokio::time::sleep(SOON).await;
     assert!(world.persisted().contains("Settling"), "{}", world.persisted());
-    assert_eq!(told(), None);
+    assert_eq!(reported(), None);
     tokio::time::sleep(20 * 60 * Duration::from_secs(1)).await;
-    assert_eq!(told(), one);
+    assert_eq!(reported(), one);
     operator.await.expect("it ends by itself");
 }

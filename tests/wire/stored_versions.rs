@@ -211,7 +211,8 @@ async fn objects_without_defaults_are_moved_where_a_policy_asks_for_it() {
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(
         world.persisted(),
-        "True NoDefaults: the storage version v1 has no defaults; objects are moved to it: 2 of 2 objects are stored there"
+        "True NoDefaults: the storage version v1 has no defaults; objects are moved to it: 2 of 2 objects \
+         are stored there"
     );
     let writes = log.count(is_object_write);
     assert_eq!((writes, log.count(is_trim)), (2, 0), "servers may lag behind");
@@ -264,8 +265,10 @@ fn with_lost_version() -> World {
     crd["status"] = json!({ "storedVersions": ["v1"] });
     world.put(CRDS, crd);
     let mut object = world.stored(THINGS, "a").expect("an object");
-    object["metadata"]["managedFields"] = json!([{ "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1",
-        "apiVersion": "example.com/v1alpha1", "time": "2026-01-01T00:00:00Z", "fieldsV1": { "f:spec": {} } }]);
+    object["metadata"]["managedFields"] = json!([{ "manager": "user", "operation": "Apply",
+        "fieldsType": "FieldsV1",
+        "apiVersion": "example.com/v1alpha1", "time": "2026-01-01T00:00:00Z",
+        "fieldsV1": { "f:spec": {} } }]);
     world.put(THINGS, object);
     world
 }
@@ -286,8 +289,8 @@ async fn owners_at_versions_that_are_gone_are_repaired_without_defaults_too() {
     assert_eq!(versions_of_owners(&world), [json!("example.com/v1")]);
     assert_eq!(
         world.persisted(),
-        "True NoDefaults: the storage version v1 has no defaults; owners in managedFields are repaired: 2 of 2 objects name \
-         only served versions"
+        "True NoDefaults: the storage version v1 has no defaults; owners in managedFields are repaired: 2 of \
+         2 objects name only served versions"
     );
     let is_about_a = |request: &Request| is_object_write(request) && !request.path.ends_with("/a");
     assert_eq!(log.count(is_about_a), 0, "the other object has no such owner");

@@ -47,7 +47,9 @@ impl Granted {
         }
         if request.path.ends_with("/selfsubjectrulesreviews") {
             let allows = self.allows(spec["namespace"].as_str().unwrap_or_default());
-            let rules = json!([{ "verbs": ["list"], "resources": if allows { json!(["things"]) } else { json!([]) } }]);
+            let rules = json!([{
+                "verbs": ["list"], "resources": if allows { json!(["things"]) } else { json!([]) },
+            }]);
             return Some(Answer::json(json!({ "status": { "resourceRules": rules } })));
         }
         let is_of_all = request.path == ALL && !self.allows("*");
@@ -156,8 +158,8 @@ async fn an_access_review_without_an_answer_ends_no_watch() {
     let world = world(&granted);
     let (operator, log) = world.operates(60 * MINUTE);
     tokio::time::sleep(20 * MINUTE).await;
-    let said = world.persisted();
-    assert!(said.starts_with("True AllPersisted"), "{said}");
+    let wording = world.persisted();
+    assert!(wording.starts_with("True AllPersisted"), "{wording}");
     let lists = log.count(Request::is_list);
     // The rules change without a change for these objects, and the server is about to restart.
     let mut unanswered = 2;
@@ -336,7 +338,11 @@ fn paged(request: &Request) -> Answer {
     let is_first = namespace_of(request) == Some("a") && request.asked("continue").is_empty();
     let items: Vec<Value> = names
         .iter()
-        .map(|name| json!({ "metadata": { "namespace": namespace_of(request), "name": name, "resourceVersion": "1" } }))
+        .map(|name| {
+            json!({
+                "metadata": { "namespace": namespace_of(request), "name": name, "resourceVersion": "1" },
+            })
+        })
         .collect();
     let mut metadata =
         json!({ "resourceVersion": format!("1{}", namespace_of(request).map_or(0, str::len)) });
@@ -363,7 +369,8 @@ async fn the_pages_of_all_namespaces_are_one_list() {
     let asked: Vec<String> =
         log.of(is_whole_list).iter().filter_map(namespace_of).map(str::to_owned).collect();
     assert_eq!(asked, ["a", "a", "b", "c"]);
-    // Where the first ones are empty, the page has the resource version of the very first list, beside its own.
+    // Where the first ones are empty, the page has the resource version of the very first list, beside its
+    // own.
     let began = serve(|request| {
         let version = if namespace_of(request) == Some("a") { "20" } else { "30" };
         let mut items = Vec::new();

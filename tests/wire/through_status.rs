@@ -17,8 +17,8 @@ fn refusing() -> World {
 }
 
 fn refuses(request: &Request) -> Option<Answer> {
-    let message = "things.example.com \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' \
-                   denied request: no";
+    let message = "things.example.com \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding \
+        'freeze' denied request: no";
     let is_of_it = is_write(request) && request.path.ends_with("/things/a");
     is_of_it.then(|| Answer::status(422, "Invalid", message))
 }
@@ -63,8 +63,9 @@ async fn a_missing_permission_for_the_status_concerns_the_refused_objects_alone(
     let world = refusing();
     set_policy(&world, 2, json!({ "refusedObjects": "WriteStatus" }));
     world.fails(|request| {
-        let message = "things.example.com \"a\" is forbidden: User \"system:serviceaccount:etch-system:etch\" cannot patch \
-                       resource \"things/status\" in API group \"example.com\" in the namespace \"ns\"";
+        let message = "things.example.com \"a\" is forbidden: User \
+            \"system:serviceaccount:etch-system:etch\" cannot patch resource \"things/status\" in API group \
+            \"example.com\" in the namespace \"ns\"";
         let forbidden = is_to_status(request).then(|| Answer::status(403, "Forbidden", message));
         forbidden.or_else(|| refuses(request))
     });
@@ -75,7 +76,7 @@ async fn a_missing_permission_for_the_status_concerns_the_refused_objects_alone(
     let rejected = &report["status"]["rejected"][0];
     assert_eq!(
         rejected["message"],
-        "ValidatingAdmissionPolicy freeze refused it; to write it through its status, Etch needs the permission to patch \
-         things/status: etch rbac --policy NAME"
+        "ValidatingAdmissionPolicy freeze refused it; to write it through its status, Etch needs the \
+         permission to patch things/status: etch rbac --policy NAME"
     );
 }

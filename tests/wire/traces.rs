@@ -70,11 +70,12 @@ async fn a_pass_tells_of_its_sweeps_pages_and_writes() {
     let traced = trace(&world, || ()).await;
 
     let passes = traced("pass");
-    let said = ["crd", "policy", "objects", "written", "rejected", "held", "outcome", "reason"];
+    let wording = ["crd", "policy", "objects", "written", "rejected", "held", "outcome", "reason"];
     assert_eq!(
-        passes.iter().map(|pass| pass.only(&said)).collect::<Vec<_>>(),
+        passes.iter().map(|pass| pass.only(&wording)).collect::<Vec<_>>(),
         [json!({
-            "crd": "things.example.com", "policy": "default", "objects": 3, "written": 2, "rejected": 1, "held": 0,
+            "crd": "things.example.com", "policy": "default", "objects": 3, "written": 2, "rejected": 1,
+            "held": 0,
             "outcome": "Finished", "reason": "ObjectsRejected",
         })]
     );
@@ -108,15 +109,15 @@ async fn a_pass_tells_of_its_sweeps_pages_and_writes() {
         })
         .collect();
     writes.sort_by_key(|(object, write)| (object.clone(), write["attempt"].as_u64()));
-    let told = |attempt: u32, outcome: &str, reason: Option<&str>| {
+    let reported = |attempt: u32, outcome: &str, reason: Option<&str>| {
         let code = reason.map(|_| "ERROR");
         json!({ "attempt": attempt, "outcome": outcome, "reason": reason, "otel.status_code": code })
     };
     let expected = [
-        ("ns/a", told(1, "Written", None)),
-        ("ns/b", told(1, "Rejected", Some("webhook v.example.com refused it"))),
-        ("ns/c", told(1, "Conflict", None)),
-        ("ns/c", told(2, "Written", None)),
+        ("ns/a", reported(1, "Written", None)),
+        ("ns/b", reported(1, "Rejected", Some("webhook v.example.com refused it"))),
+        ("ns/c", reported(1, "Conflict", None)),
+        ("ns/c", reported(2, "Written", None)),
     ];
     assert_eq!(writes, expected.map(|(object, write)| (object.to_owned(), write)));
 }

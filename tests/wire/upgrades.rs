@@ -156,7 +156,8 @@ async fn deny_names_the_digest_that_lets_the_upgrade_through() {
     assert_eq!((&refused["allowed"], &refused["status"]["code"]), (&json!(false), &json!(403)));
     let digest = digest(&upgrade()["oldObject"], &upgrade()["object"]);
     let expected = format!(
-        "upgrading {NAME} would harm objects:\n- 2 of 2 objects: .spec.size may change: ns/a, ns/b\nTo allow exactly this upgrade, set the annotation {ALLOW_ANNOTATION}: {digest}"
+        "upgrading {NAME} would harm objects:\n- 2 of 2 objects: .spec.size may change: ns/a, ns/b\nTo allow \
+         exactly this upgrade, set the annotation {ALLOW_ANNOTATION}: {digest}"
     );
     assert_eq!(refused["status"]["message"], expected);
     let annotated = |default: u64| {
@@ -178,7 +179,8 @@ async fn the_deletion_of_a_crd_with_objects_is_warned_of_or_refused() {
     let warned = json!({ "uid": "7", "allowed": true, "warnings": [format!("etch: {deleted}")] });
     assert_eq!(replica.ask(deletion(|_| ())).await, warned);
     let foreign = replica.ask(deletion(|crd| crd["metadata"]["uid"] = json!("another"))).await;
-    let unknown = "etch: not all objects counted: the CRD in the request is not the stored one; `kubectl get things.example.com -A` lists them";
+    let unknown = "etch: not all objects counted: the CRD in the request is not the stored one; \
+        `kubectl get things.example.com -A` lists them";
     assert_eq!(foreign["warnings"], json!([unknown]));
     let (lists, allowed) = (replica.lists(), json!({ "uid": "7", "allowed": true }));
     let again = deletion(|crd| crd["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
@@ -192,7 +194,8 @@ async fn the_deletion_of_a_crd_with_objects_is_warned_of_or_refused() {
     let uid = crd_named("things")["metadata"]["uid"].clone();
     let uid = uid.as_str().expect("a uid");
     let expected = format!(
-        "deleting {NAME} would delete its objects:\n- {deleted}\nTo allow it, annotate the CRD first: kubectl annotate crd {NAME} {ALLOW_DELETION_ANNOTATION}={uid}"
+        "deleting {NAME} would delete its objects:\n- {deleted}\nTo allow it, annotate the CRD first: \
+         kubectl annotate crd {NAME} {ALLOW_DELETION_ANNOTATION}={uid}"
     );
     assert_eq!(refused["status"]["message"], expected);
     let annotate = |value: &'static str| {
@@ -215,7 +218,9 @@ fn migration(resource: &str, annotations: &Value) -> Value {
     json!({
         "uid": "7", "operation": "CREATE", "name": "m",
         "kind": { "group": "storagemigration.k8s.io", "version": "v1", "kind": "StorageVersionMigration" },
-        "resource": { "group": "storagemigration.k8s.io", "version": "v1", "resource": "storageversionmigrations" },
+        "resource": {
+            "group": "storagemigration.k8s.io", "version": "v1", "resource": "storageversionmigrations",
+        },
         "object": { "metadata": { "name": "m", "annotations": annotations }, "spec": { "resource": group } },
     })
 }
@@ -236,12 +241,14 @@ async fn a_migration_is_warned_of_or_refused_where_it_destroys_hidden_fields() {
     assert_eq!(replica.ask(migration("things", &Value::Null)).await, expected, "that is no harm");
     let mut hiding = thing("c");
     hiding["metadata"]["managedFields"] = json!([{ "manager": "user", "operation": "Update",
-        "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:old": {} } } }]);
+        "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": { "f:spec": { "f:old": {} } } }]);
     world.put(super::world::THINGS, hiding);
     let refused = replica.ask(migration("things", &Value::Null)).await;
     let message = refused["status"]["message"].as_str().expect("a message");
     let expected = format!(
-        "migrating the objects of {NAME} would harm them:\n- 1 of 3 objects: the migration destroys hidden fields: ns/c"
+        "migrating the objects of {NAME} would harm them:\n- 1 of 3 objects: the migration destroys hidden \
+         fields: ns/c"
     );
     assert!(message.starts_with(&expected), "{message}");
     let uid = crd_named("things")["metadata"]["uid"].clone();
@@ -301,8 +308,8 @@ async fn what_cannot_be_looked_at_is_a_warning_and_refuses_nothing() {
     govern(&world, json!({ "guard": "Deny" }));
     let replica = Replica::start(&world).await;
     world.fails(|request| is_about_objects(request).then(|| Answer::status(403, "Forbidden", "canary")));
-    let unchecked = "etch: not fully checked, 0 objects: Etch may not list things.example.com, see `etch rbac`; \
-                     `etch impact -f FILE --live` checks all";
+    let unchecked = "etch: not fully checked, 0 objects: Etch may not list things.example.com, see \
+        `etch rbac`; `etch impact -f FILE --live` checks all";
     let answer = replica.ask(upgrade()).await;
     assert_eq!(answer, json!({ "uid": "7", "allowed": true, "warnings": [unchecked] }));
 

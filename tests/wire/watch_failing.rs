@@ -37,12 +37,12 @@ async fn while_watches_fail_nothing_is_known_and_that_is_said() {
         tokio::time::sleep(MINUTE / 2).await;
         assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "a short gap is none");
         tokio::time::sleep(MINUTE).await;
-        let said = world.persisted();
-        assert!(said.starts_with("Unknown WatchFailing: "), "{said}");
+        let wording = world.persisted();
+        assert!(wording.starts_with("Unknown WatchFailing: "), "{wording}");
         // A phantom that no watch reports.
         world.put(THINGS, thing("unheard"));
         tokio::time::sleep(HOUR).await;
-        assert_eq!(world.persisted(), said);
+        assert_eq!(world.persisted(), wording);
         world.heals();
         tokio::time::sleep(10 * MINUTE).await;
         assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
@@ -105,15 +105,15 @@ async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_
         tokio::time::sleep(MINUTE / 2).await;
         assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "a short gap is none");
         tokio::time::sleep(MINUTE).await;
-        let said = world.persisted();
+        let wording = world.persisted();
         let kinds = if kind == CRDS { "CRDs" } else { "policies" };
         let expected = format!("Unknown WatchFailing: the watch of {kinds} has failed since ");
-        assert!(said.starts_with(&expected), "{kind}: {said}");
+        assert!(wording.starts_with(&expected), "{kind}: {wording}");
         // Objects are watched all the same, and a verification changes nothing about it.
         world.put(THINGS, thing("new"));
         tokio::time::sleep(HOUR).await;
-        let said = world.persisted();
-        assert!(said.starts_with(&expected), "{said}");
+        let wording = world.persisted();
+        assert!(wording.starts_with(&expected), "{wording}");
         world.heals();
         tokio::time::sleep(2 * MINUTE).await;
         assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());

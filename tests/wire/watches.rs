@@ -59,8 +59,8 @@ async fn a_watch_that_ends_in_good_order_is_followed_by_another_from_where_it_wa
         let end = futures::stream::once(tokio::time::sleep_until(until)).filter_map(async |()| None);
         Answer::Stream(last.chain(end).boxed())
     });
-    let (told, log) = listen(script, HOUR).await;
-    assert_eq!(told, ["listing", "+one", "listed"], "nothing has failed");
+    let (reported, log) = listen(script, HOUR).await;
+    assert_eq!(reported, ["listing", "+one", "listed"], "nothing has failed");
     let watches = log.of(Request::is_watch);
     assert_eq!(watches.len(), 13, "one every 290 s");
     let from: Vec<_> =
@@ -78,9 +78,9 @@ async fn a_version_that_is_too_old_is_listed_anew_whichever_way_the_server_says_
         let script = watched(move |_, _| {
             first.lock().expect("one thread").take().unwrap_or_else(|| Answer::open_watch([]))
         });
-        let (told, log) = listen(script, Duration::from_secs(100)).await;
+        let (reported, log) = listen(script, Duration::from_secs(100)).await;
         let failed = "failed: the API server answered 410 Expired";
-        assert_eq!(told, ["listing", "+one", "listed", failed, "listing", "+one", "listed"]);
+        assert_eq!(reported, ["listing", "+one", "listed", failed, "listing", "+one", "listed"]);
         assert_eq!((log.count(Request::is_list), log.count(Request::is_watch)), (2, 2));
     }
 }
@@ -100,19 +100,21 @@ async fn any_other_error_event_is_followed_by_another_watch_from_where_it_was() 
         ]),
         _ => Answer::open_watch([event("DELETED", thing("two", 43))]),
     });
-    let (told, log) = listen(script, Duration::from_secs(60)).await;
+    let (reported, log) = listen(script, Duration::from_secs(60)).await;
     let failed = "failed: the API server answered 500 InternalError";
-    assert_eq!(told, ["listing", "+one", "listed", "+two", failed, "-two"]);
+    assert_eq!(reported, ["listing", "+one", "listed", "+two", failed, "-two"]);
     assert_eq!(log.of(Request::is_watch)[1].asked("resourceVersion"), "42");
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_beyond_the_servers_own_limit_ends_a_watch() {
-    let (told, log) = listen(watched(|_, _| Answer::open_watch([bookmark(41)])), HOUR).await;
+    let (reported, log) = listen(watched(|_, _| Answer::open_watch([bookmark(41)])), HOUR).await;
     let watches = log.of(Request::is_watch);
     assert!((11..=12).contains(&watches.len()), "{} watches", watches.len());
     assert!(gaps(&watches).iter().all(|gap| gap.as_secs() >= 305 && gap.as_secs() < 310));
-    assert!(told[3..].iter().all(|told| told == "failed: the API server did not answer within 305 s"));
+    assert!(reported[3..].iter().all(|reported| reported
+        == "failed: the API server did not answer within \
+        305 s"));
     assert_eq!(watches[1].asked("resourceVersion"), "41");
     assert_eq!(log.count(Request::is_list), 1);
 }
@@ -136,8 +138,8 @@ async fn silence_ends_a_watch_however_often_its_reader_turns_to_something_else()
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_whose_beginning_never_comes_is_given_up() {
-    let (told, log) = listen(watched(|_, _| Answer::Hang), Duration::from_secs(200)).await;
-    assert_eq!(told[3], "failed: the API server did not answer within 65 s");
+    let (reported, log) = listen(watched(|_, _| Answer::Hang), Duration::from_secs(200)).await;
+    assert_eq!(reported[3], "failed: the API server did not answer within 65 s");
     assert!(log.count(Request::is_watch) >= 2);
 }
 
@@ -159,8 +161,8 @@ async fn an_object_of_nine_thousand_levels_does_not_end_its_watch() {
         let lines = [deep, flat].map(|line| Ok(Bytes::from(line)));
         Answer::Stream(futures::stream::iter(lines).chain(futures::stream::pending()).boxed())
     });
-    let (told, log) = listen(script, Duration::from_secs(60)).await;
-    assert_eq!(told, ["listing", "+one", "listed", "+deep (too deep)", "+one"]);
+    let (reported, log) = listen(script, Duration::from_secs(60)).await;
+    assert_eq!(reported, ["listing", "+one", "listed", "+deep (too deep)", "+one"]);
     assert_eq!(log.count(Request::is_watch), 1);
 }
 

@@ -104,7 +104,9 @@ pub(crate) fn schema(name: &str, path: &str) -> Value {
             "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": path }],
             "facts": [{
                 "name": "id", "path": ".id",
-                "object": { "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it" },
+                "object": {
+                    "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it",
+                },
             }],
             // So that it has a webhook of each kind.
             "defaults": [{ "path": ".note", "when": "false", "value": "'none'" }],

@@ -359,7 +359,9 @@ pub(crate) fn crd_named(plural: &str) -> Value {
     }});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.example.com"), "uid": format!("crd-{plural}"), "generation": 1 },
+        "metadata": {
+            "name": format!("{plural}.example.com"), "uid": format!("crd-{plural}"), "generation": 1,
+        },
         "spec": {
             "group": "example.com", "scope": "Namespaced",
             "names": { "kind": "Thing", "plural": plural },

@@ -240,7 +240,8 @@ async fn every_refusal_has_its_outcome() {
     another_uid["details"] = json!({ "causes": [{ "field": "metadata.uid" }] });
     let forbidden = |verb: &str| {
         let message = format!(
-            "things.example.com \"a\" is forbidden: User \"u\" cannot {verb} resource \"things\" in API group \"example.com\""
+            "things.example.com \"a\" is forbidden: User \"u\" cannot {verb} resource \"things\" in API \
+             group \"example.com\""
         );
         Answer::status(403, "Forbidden", &message)
     };

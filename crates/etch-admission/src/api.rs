@@ -18,8 +18,8 @@ const RENEWED: SignedDuration = SignedDuration::from_hours(1);
 /// The reason of `DefaultsPersisted` while defaults are about to be stored.
 pub const SETTLING: &str = "Settling";
 
-/// Declares an API that other resources embed as a raw extension: its types, defaults and rules, which the API server neither
-/// knows nor validates.
+/// Declares an API that other resources embed as a raw extension: its types, defaults and rules, which the
+/// API server neither knows nor validates.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "etch-operator.io",
@@ -79,7 +79,8 @@ pub struct LastGood {
     pub spec: serde_json::Value,
 }
 
-/// What a schema means for existing objects. Etch judges each object as if it were created at the time of the check.
+/// What a schema means for existing objects. Etch judges each object as if it were created at the time of the
+/// check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingObjects {

@@ -1,5 +1,5 @@
-//! What a cluster holds of the webhook configurations: whether it is what `webhooks` asks for, what others have
-//! added, and what is missing for API servers to ask.
+//! What a cluster holds of the webhook configurations: whether it is what `webhooks` asks for, what others
+//! have added, and what is missing for API servers to ask.
 
 use std::collections::BTreeMap;
 
@@ -62,19 +62,20 @@ pub fn without_authority(configuration: &Value) -> impl Iterator<Item = &str> {
     webhooks(configuration).filter(lacks).filter_map(|webhook| webhook["name"].as_str())
 }
 
-/// Why API servers do not ask by one of [`GUARDS`], or cannot, as far as the ValidatingWebhookConfiguration shows it;
-/// `None` if they do.
+/// Why API servers do not ask by one of [`GUARDS`], or cannot, as far as the ValidatingWebhookConfiguration
+/// shows it; `None` if they do.
 pub fn unguarded(configuration: Option<&Value>) -> Option<String> {
     let there = |name: &str| webhooks(configuration?).find(|webhook| webhook["name"] == name);
     if let Some(missing) = GUARDS.into_iter().find(|name| there(name).is_none()) {
         return Some(format!(
-            "the ValidatingWebhookConfiguration {CONFIGURATION} lacks the webhook {missing}: install config/admission, or see in Etch's \
-             log why its leader has not added it"
+            "the ValidatingWebhookConfiguration {CONFIGURATION} lacks the webhook {missing}: install \
+             config/admission, or see in Etch's log why its leader has not added it"
         ));
     }
     let lacking = without_authority(configuration?).find(|name| GUARDS.contains(name))?;
     Some(format!(
-        "the webhook {lacking} has no caBundle, so no API server can call it: set --admission-inject, or add ca.crt to the certificate"
+        "the webhook {lacking} has no caBundle, so no API server can call it: set --admission-inject, or add \
+         ca.crt to the certificate"
     ))
 }
 

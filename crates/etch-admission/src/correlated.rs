@@ -40,7 +40,8 @@ mod tests {
     #[test]
     fn items_of_map_lists_are_named_by_their_keys() {
         let item = json!({ "type": "object", "properties": { "name": { "type": "string" },
-            "ports": { "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+            "ports": { "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["port", "protocol"],
                        "items": { "type": "object" } } } });
         let schema = |list: &str| {
             let schema = json!({ "type": "object", "properties": { "disks": { "type": "array", "items": item,

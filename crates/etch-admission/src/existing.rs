@@ -114,7 +114,9 @@ mod tests {
 
     fn compiled(more: Value) -> Compiled {
         let mut declared = json!({
-            "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext" }],
+            "targets": [{
+                "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext",
+            }],
         });
         declared.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
         let declared = serde_json::from_value(declared).expect("a declaration");

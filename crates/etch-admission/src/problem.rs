@@ -56,8 +56,8 @@ impl Declaration {
     }
 }
 
-/// Finds what makes a value unreadable, at the deepest place that is to blame. `problem` is what is wrong with
-/// the declaration if this value stands there.
+/// Finds what makes a value unreadable, at the deepest place that is to blame. `problem` is what is wrong
+/// with the declaration if this value stands there.
 fn narrow(
     value: &Value,
     field: String,
@@ -105,12 +105,12 @@ fn narrow(
 /// them.
 pub fn unknown_fields(spec: &Value, declared: &Declaration) -> Vec<Problem> {
     let read = serde_json::to_value(declared).unwrap_or_default();
-    let is_said = |path: &str| {
+    let is_worded = |path: &str| {
         let value = spec.pointer(path);
         value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty()))
     };
     let dropped = patch(spec, &read).into_iter().filter_map(|change| match change {
-        Change::Remove { path } if is_said(&path) => Some(path),
+        Change::Remove { path } if is_worded(&path) => Some(path),
         _ => None,
     });
     let problem = |path: String| Problem {

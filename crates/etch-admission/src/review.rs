@@ -20,8 +20,8 @@ pub struct Review {
 }
 
 /// Asks for the defaults of so many schemas as the API server does: of each in order, and once more of those
-/// before the last one that has changed the object (`reinvocationPolicy: IfNeeded`). `set` sets the defaults of
-/// one, and returns whether that has changed the object.
+/// before the last one that has changed the object (`reinvocationPolicy: IfNeeded`). `set` sets the defaults
+/// of one, and returns whether that has changed the object.
 pub(super) fn invoke(schemas: usize, mut set: impl FnMut(usize) -> bool) {
     let last = (0..schemas).fold(0, |last, index| if set(index) { index } else { last });
     (0..last).for_each(|index| {

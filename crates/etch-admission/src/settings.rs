@@ -9,15 +9,16 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = etch_core::described::fields)]
 pub struct Webhooks {
-    /// What happens to a request whose defaults are not set because no replica answers. `Ignore` (the default): it passes.
-    /// `Fail`: it is refused.
+    /// What happens to a request whose defaults are not set because no replica answers. `Ignore` (the
+    /// default): it passes. `Fail`: it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutation_failure_policy: Option<FailurePolicy>,
-    /// What happens to a request that is not judged because no replica answers. `Ignore` (the default): it passes.
-    /// `Fail`: it is refused.
+    /// What happens to a request that is not judged because no replica answers. `Ignore` (the default): it
+    /// passes. `Fail`: it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_failure_policy: Option<FailurePolicy>,
-    /// CEL that the API server evaluates before it calls the webhook. It does not call the webhook if one of them is false.
+    /// CEL that the API server evaluates before it calls the webhook. It does not call the webhook if one of
+    /// them is false.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),

@@ -24,16 +24,17 @@ pub struct Declaration {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub facts: Vec<Fact>,
-    /// When the schema applies: CEL over `object`, `oldObject` (null on CREATE), `facts`, and, if there is an extension,
-    /// `extension` (its `apiVersion`, `kind` and all other fields, unchanged). Always, if not set.
+    /// When the schema applies: CEL over `object`, `oldObject` (null on CREATE), `facts`, and, if there is an
+    /// extension, `extension` (its `apiVersion`, `kind` and all other fields, unchanged). Always, if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub when: Option<String>,
     /// The schema of the extension: types, restrictions, defaults and rules, in the schema language of CRDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<ExtensionSchema>,
-    /// What Etch does with fields of the extension that the schema does not have. `Keep` (the default): nothing. `Warn`: warn about
-    /// each. `Deny`: report each as an error. `Prune`: remove them when it sets defaults.
+    /// What Etch does with fields of the extension that the schema does not have. `Keep` (the default):
+    /// nothing. `Warn`: warn about each. `Deny`: report each as an error. `Prune`: remove them when it sets
+    /// defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_fields: Option<UnknownFields>,
     /// Refuse objects that lack the extension. If not set, they pass.
@@ -43,8 +44,8 @@ pub struct Declaration {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub default_on: Vec<Operation>,
-    /// Defaults that a schema cannot express. Etch sets them in this order, after those of the schema. Each default sees the
-    /// values that the ones before it have set. None changes a value that is present.
+    /// Defaults that a schema cannot express. Etch sets them in this order, after those of the schema. Each
+    /// default sees the values that the ones before it have set. None changes a value that is present.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200))]
     pub defaults: Vec<DefaultValue>,
@@ -56,16 +57,17 @@ pub struct Declaration {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub references: Vec<Reference>,
-    /// Whether Etch judges updates by what they change: `Enabled` (the default) or `Disabled`. If enabled, an update that
-    /// does not change the extension, that only removes finalizers, or that is for an object which is being deleted passes,
-    /// and a violation that the old object already had is a warning.
+    /// Whether Etch judges updates by what they change: `Enabled` (the default) or `Disabled`. If enabled, an
+    /// update that does not change the extension, that only removes finalizers, or that is for an object
+    /// which is being deleted passes, and a violation that the old object already had is a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratcheting: Option<Ratcheting>,
-    /// What a violation causes. `Warn` (the default): the request passes with a warning. `Deny`: the request is refused.
+    /// What a violation causes. `Warn` (the default): the request passes with a warning. `Deny`: the request
+    /// is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
-    /// What Etch does with defaults that existing objects lack: nothing (`LeaveAlone`, the default), or it stores them
-    /// (`Persist`).
+    /// What Etch does with defaults that existing objects lack: nothing (`LeaveAlone`, the default), or it
+    /// stores them (`Persist`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub existing: Option<OnExisting>,
     /// How the API server calls the webhooks for the targets.
@@ -102,8 +104,8 @@ pub struct Target {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub kind: Option<String>,
-    /// The path of the extension, such as `.spec.template.spec.providerSpec.value`. `[*]` goes through every item of a list
-    /// or value of a map; put a name with a dot in double quotes.
+    /// The path of the extension, such as `.spec.template.spec.providerSpec.value`. `[*]` goes through every
+    /// item of a list or value of a map; put a name with a dot in double quotes.
     #[schemars(length(min = 1, max = 1_000))]
     pub path: String,
     /// What errors show in place of the path; the path itself if not set.
@@ -113,8 +115,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// The field whose text is no name of its kind, and why. API servers take `*` and subresources in the rules of
-    /// webhooks, and Etch compares names.
+    /// The field whose text is no name of its kind, and why. API servers take `*` and subresources in the
+    /// rules of webhooks, and Etch compares names.
     pub fn misnamed(&self) -> Option<(&'static str, &'static str)> {
         let is_of = |text: &str, more: &[char]| {
             text.chars().all(|character| {
@@ -136,8 +138,8 @@ impl Target {
     }
 }
 
-/// A named value from the cluster. The value is `constant`, or what `path` or `expression` read from `object`, or `fallback`
-/// if that gives nothing. If a fact has no value, Etch does not apply the schema.
+/// A named value from the cluster. The value is `constant`, or what `path` or `expression` read from
+/// `object`, or `fallback` if that gives nothing. If a fact has no value, Etch does not apply the schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Fact {
@@ -148,7 +150,8 @@ pub struct Fact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "anything")]
     pub constant: Option<Value>,
-    /// The object that contains the value. The operator needs permission to read this one object, and watches it.
+    /// The object that contains the value. The operator needs permission to read this one object, and watches
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<FactObject>,
     /// The path of the value in that object, such as `.status.infrastructureName`.
@@ -191,8 +194,8 @@ pub struct FactObject {
 /// The schema of an extension.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExtensionSchema {
-    /// A structural schema, as in a CRD. A null in the extension counts as absent unless its field is nullable; a null list
-    /// item counts as the empty value of its type. Typed clients read it the same way.
+    /// A structural schema, as in a CRD. A null in the extension counts as absent unless its field is
+    /// nullable; a null list item counts as the empty value of its type. Typed clients read it the same way.
     #[serde(rename = "openAPIV3Schema")]
     #[schemars(schema_with = "any_object")]
     pub open_api_v3_schema: Value,
@@ -252,21 +255,22 @@ pub enum Scope {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = described::fields)]
 pub struct DefaultValue {
-    /// The path to set: below the extension, or below the object with the scope `Object`; `.` is the whole. Etch creates
-    /// missing objects on the path, but no list items: `[*]` goes through existing items, and is `item` in expressions.
+    /// The path to set: below the extension, or below the object with the scope `Object`; `.` is the whole.
+    /// Etch creates missing objects on the path, but no list items: `[*]` goes through existing items, and is
+    /// `item` in expressions.
     #[schemars(length(min = 1, max = 1_000))]
     pub path: String,
-    /// The value: CEL over `self`, `item`, `index`, `object`, `oldObject` and `facts`. Null, and an optional without a value,
-    /// set nothing.
+    /// The value: CEL over `self`, `item`, `index`, `object`, `oldObject` and `facts`. Null, and an optional
+    /// without a value, set nothing.
     #[schemars(length(min = 1, max = 10_000))]
     pub value: String,
     /// When Etch sets it: CEL over the same variables. Always, if not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub when: Option<String>,
-    /// Which values the default may fill in. `Absent` (the default): where there is none, or null. `Empty`: also `""`, `0`, `false`,
-    /// `[]`, and objects with only such values. `Merge`: the default is an object, and each of its fields fills in one that is
-    /// absent or empty.
+    /// Which values the default may fill in. `Absent` (the default): where there is none, or null. `Empty`:
+    /// also `""`, `0`, `false`, `[]`, and objects with only such values. `Merge`: the default is an object,
+    /// and each of its fields fills in one that is absent or empty.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
     /// What the default applies to: the `Extension` (the default) or the `Object`.
@@ -284,7 +288,8 @@ pub enum Missing {
     /// If there is no value, or null.
     #[default]
     Absent,
-    /// Also if it is `""`, `0`, `false`, `[]`, or an object with only such values. Etch does not set an empty default.
+    /// Also if it is `""`, `0`, `false`, `[]`, or an object with only such values. Etch does not set an empty
+    /// default.
     Empty,
     /// The value is an object, and Etch sets each of its fields that is absent or empty.
     Merge,
@@ -295,26 +300,28 @@ pub enum Missing {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = described::fields)]
 pub struct Rule {
-    /// CEL over `self`, `oldSelf`, `object`, `oldObject`, `facts`, and with `forEach` `item` and `index`. A rule that names
-    /// `oldSelf` or `oldObject` is about a change, and does not apply if there is no old value.
+    /// CEL over `self`, `oldSelf`, `object`, `oldObject`, `facts`, and with `forEach` `item` and `index`. A
+    /// rule that names `oldSelf` or `oldObject` is about a change, and does not apply if there is no old
+    /// value.
     #[schemars(length(min = 1, max = 10_000))]
     pub rule: String,
     /// The message of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2_000))]
     pub message: Option<String>,
-    /// CEL for the message of the error, over the same variables as the rule. If it fails, Etch uses `message`.
+    /// CEL for the message of the error, over the same variables as the rule. If it fails, Etch uses
+    /// `message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub message_expression: Option<String>,
-    /// The field of the error. With a leading dot it is below the extension, or the object, as errors show it; otherwise
-    /// Etch shows it as written. Each `[*]` becomes an index of `forEach`, in their order. It need not exist in any schema.
-    /// The default is the path that the rule is about.
+    /// The field of the error. With a leading dot it is below the extension, or the object, as errors show
+    /// it; otherwise Etch shows it as written. Each `[*]` becomes an index of `forEach`, in their order. It
+    /// need not exist in any schema. The default is the path that the rule is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub field: Option<String>,
-    /// The type of the error, as API servers name them: `Required`, `Invalid` (the default), `Forbidden`, `NotSupported`,
-    /// `TooMany` or `Duplicate`.
+    /// The type of the error, as API servers name them: `Required`, `Invalid` (the default), `Forbidden`,
+    /// `NotSupported`, `TooMany` or `Duplicate`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub fault: Option<FaultType>,
     /// Whether it is an error (`Deny`, the default) or a warning (`Warn`).
@@ -324,11 +331,13 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub operations: Vec<Operation>,
-    /// Runs the rule for every value at a path with `[*]`, which is `item`; the innermost index or key is `index`.
+    /// Runs the rule for every value at a path with `[*]`, which is `item`; the innermost index or key is
+    /// `index`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub for_each: Option<String>,
-    /// Of the rules of a group, Etch reports only the first that fails, in their order, and does not run the rest.
+    /// Of the rules of a group, Etch reports only the first that fails, in their order, and does not run the
+    /// rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub group: Option<String>,
@@ -369,12 +378,14 @@ pub enum Severity {
     Warn,
 }
 
-/// An object that should exist, by a name in the extension. Etch checks only whether it exists, and never reads its content.
+/// An object that should exist, by a name in the extension. Etch checks only whether it exists, and never
+/// reads its content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = described::fields)]
 pub struct Reference {
-    /// The path of the name in the extension; may contain `[*]`. Etch does not look up absent and empty names.
+    /// The path of the name in the extension; may contain `[*]`. Etch does not look up absent and empty
+    /// names.
     #[schemars(length(min = 1, max = 1_000))]
     pub path: String,
     /// The API group of the object; empty for the core group.
@@ -388,8 +399,9 @@ pub struct Reference {
     /// The resource in plural, such as `secrets`.
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
-    /// CEL for the namespace, over `self`, `object` and `facts`; that of the object itself if not set. Etch does not look up
-    /// anything in an empty one, and reports the reference if the expression cannot be evaluated.
+    /// CEL for the namespace, over `self`, `object` and `facts`; that of the object itself if not set. Etch
+    /// does not look up anything in an empty one, and reports the reference if the expression cannot be
+    /// evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub namespace: Option<String>,

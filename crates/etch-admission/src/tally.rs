@@ -95,7 +95,8 @@ impl Tally {
     pub fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
         let stop = is_restricted.then(|| Stop {
             reason: "NotSupported",
-            message: "Etch cannot evaluate webhooks.matchConditions and webhooks.namespaceSelector for existing objects, so it stores nothing"
+            message: "Etch cannot evaluate webhooks.matchConditions and webhooks.namespaceSelector for \
+                existing objects, so it stores nothing"
                 .to_owned(),
         });
         let persist = persist.then(|| Persist { is_storing, stop, ..Persist::default() });
@@ -299,8 +300,9 @@ mod tests {
         assert_eq!((&*found.reason, found.stored, found.rejected), (INCOMPLETE, 1, 1));
         assert_eq!(
             found.message,
-            "1 of 4 objects hold their defaults; 2 not written for want of an answer (a, c), the first because: the API \
-             server could not call webhook w; 1 rejected (b), the first because: webhook v refuses it"
+            "1 of 4 objects hold their defaults; 2 not written for want of an answer (a, c), the first \
+             because: the API server could not call webhook w; 1 rejected (b), the first because: webhook v \
+             refuses it"
         );
     }
 }

@@ -15,7 +15,8 @@ pub(super) enum Touch {
     FinalizersOnly,
     /// The object is being deleted: only rules about a change are.
     Terminating,
-    /// The extensions are as they were, or there is none, as before: rules about the object and about a change are.
+    /// The extensions are as they were, or there is none, as before: rules about the object and about a
+    /// change are.
     AroundExtension,
     /// All of it.
     Extension,

@@ -68,7 +68,9 @@ mod tests {
         let schema = json!({ "type": "object", "properties": {
             "a": { "type": "string" }, "n": { "type": "string", "nullable": true },
             "l": { "type": "array", "items": { "type": "string" } },
-            "o": { "type": "array", "items": { "type": "object", "properties": { "x": { "type": "integer" } } } },
+            "o": {
+                "type": "array", "items": { "type": "object", "properties": { "x": { "type": "integer" } } },
+            },
         }});
         let schema = Schema::parse(&schema).expect("a schema");
         let value =

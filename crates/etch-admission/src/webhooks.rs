@@ -33,8 +33,8 @@ const CRDS: &str = "apiextensions.k8s.io";
 /// The namespace of what the cluster itself needs to come up.
 const SYSTEM: &str = "kube-system";
 
-/// Keeps AKS from adding expressions to the selectors of the webhooks, which Etch would take out again each time
-/// it looks: the webhooks are asked about no object of the cluster itself anyway.
+/// Keeps AKS from adding expressions to the selectors of the webhooks, which Etch would take out again each
+/// time it looks: the webhooks are asked about no object of the cluster itself anyway.
 const NO_ENFORCER: (&str, &str) = ("admissions.enforcer/disabled", "true");
 
 /// The annotations by which injectors know what is theirs to set: cert-manager's, and OpenShift's.
@@ -218,8 +218,8 @@ fn webhook(
     Some(webhook)
 }
 
-/// What has to be true for the API server to ask. Etch's own CRDs do not wait for Etch, which needs them to come
-/// up.
+/// What has to be true for the API server to ask. Etch's own CRDs do not wait for Etch, which needs them to
+/// come up.
 fn conditions(declared: &Declaration, settings: &Webhooks) -> Value {
     let mut conditions = json!(settings.match_conditions);
     if let (true, Some(conditions)) =

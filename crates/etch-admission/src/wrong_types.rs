@@ -21,7 +21,9 @@ fn compile(more: Value) -> Compiled {
                 ] } },
             "secret": { "type": "object", "properties": { "name": { "type": "string" } } },
         }, "x-kubernetes-validations": [
-            { "rule": "!has(self.count) || self.count >= oldSelf.count", "message": "count must not decrease" },
+            { "rule": "!has(self.count) || self.count >= \
+                oldSelf.count", "message": "count must not \
+                decrease" },
         ] } },
     });
     for (name, value) in more.as_object().expect("an object") {
@@ -47,7 +49,8 @@ fn network() -> Value {
         { "rule": "self.?network.orValue('') == oldSelf.?network.orValue('')", "field": ".network",
           "message": "cannot change" },
         { "rule": "self.?secret.name.orValue('') != ''", "field": ".secret.name", "message": "must be set" },
-        { "rule": "item.?gb.orValue(1) < 9", "forEach": ".disks[*]", "field": ".disks", "message": "too large" },
+        { "rule": "item.?gb.orValue(1) < \
+            9", "forEach": ".disks[*]", "field": ".disks", "message": "too large" },
     ])
 }
 
@@ -162,7 +165,11 @@ fn a_rule_that_an_old_wrong_type_keeps_from_being_evaluated_refuses_nothing() {
 
 #[test]
 fn an_old_violation_hides_no_other_of_its_group_nor_of_another_item() {
-    let rule = |rule: &str, message: &str| json!({ "rule": rule, "field": ".size", "group": "g", "message": message });
+    let rule = |rule: &str, message: &str| {
+        json!({
+            "rule": rule, "field": ".size", "group": "g", "message": message,
+        })
+    };
     let schema = compile(json!({ "rules": [
         rule("self.?size.orValue('') != 'old'", "old"), rule("self.?network.orValue('') != 'bad'", "bad"),
     ] }));
@@ -184,7 +191,9 @@ fn defaults_facts_and_references_count_in_spite_of_a_wrong_type() {
             { "path": ".network", "value": "facts.id + '-net'" },
             { "path": ".secret.name", "when": "self.count > 3", "value": "'x'" },
         ],
-        "references": [{ "path": ".secret.name", "resource": "secrets", "severity": "Deny", "message": "is not there" }],
+        "references": [{
+            "path": ".secret.name", "resource": "secrets", "severity": "Deny", "message": "is not there",
+        }],
         "rules": [{ "rule": "self.?network.orValue('') == facts.id + '-net'", "field": ".network" }],
     }));
     let old = json!({ "count": "many", "secret": { "name": "there" } });

@@ -160,7 +160,7 @@ impl CrdStatus {
     pub fn conditions(&self, generation: i64, present: &[Condition], now: &str) -> Vec<Condition> {
         let [non_structural, invalid_defaults, persisted] = TYPES;
         let truth = |value: bool| if value { "True" } else { "False" };
-        let said = [
+        let wording = [
             (
                 non_structural,
                 match &self.non_structural[..] {
@@ -174,7 +174,8 @@ impl CrdStatus {
                 (self.persisted.map_or("Unknown", truth), self.reason.as_str(), self.message.clone()),
             ),
         ];
-        said.into_iter()
+        wording
+            .into_iter()
             .map(|(name, (status, reason, message))| {
                 let before = present.iter().find(|condition| condition.r#type == name);
                 let kept = before.filter(|before| before.status == status);
@@ -213,8 +214,8 @@ impl CrdStatus {
             (&self.invalid_defaults, "defaults are themselves invalid"),
             (&self.breaking_defaults, "defaults make objects invalid"),
         ];
-        let said = found.iter().filter(|(places, _)| !places.is_empty());
-        let sentences: Vec<String> = said.map(|(places, kind)| list(places, kind)).collect();
+        let wording = found.iter().filter(|(places, _)| !places.is_empty());
+        let sentences: Vec<String> = wording.map(|(places, kind)| list(places, kind)).collect();
         match sentences.is_empty() {
             true => ("False", "Valid", String::new()),
             false => ("True", "InvalidDefaults", sentences.join("; ")),
@@ -233,7 +234,8 @@ pub fn present(crd: &Json) -> Vec<Condition> {
 
 /// A merge patch that takes our conditions off a CRD as it was read; `None` if it has none.
 ///
-/// Not an apply: that takes away only what `managedFields` names as ours, and a client may have cleared these.
+/// Not an apply: that takes away only what `managedFields` names as ours, and a client may have cleared
+/// these.
 pub fn removal(crd: &Json) -> Option<Json> {
     let (metadata, all) = (&crd["metadata"], crd["status"]["conditions"].as_array()?);
     let others: Vec<_> =
@@ -246,9 +248,9 @@ pub fn removal(crd: &Json) -> Option<Json> {
 }
 
 /// Whether two sets of conditions agree. The generation does not count where the server does not keep it.
-pub fn same(said: &[Condition], present: &[Condition]) -> bool {
-    said.len() == present.len()
-        && said.iter().all(|condition| {
+pub fn same(wording: &[Condition], present: &[Condition]) -> bool {
+    wording.len() == present.len()
+        && wording.iter().all(|condition| {
             present.iter().any(|other| {
                 (&condition.r#type, &condition.status, &condition.reason, &condition.message)
                     == (&other.r#type, &other.status, &other.reason, &other.message)

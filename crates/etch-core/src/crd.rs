@@ -398,7 +398,8 @@ pub enum Unserved {
     /// The condition `Established` is not there. The server sets it for names that it has yet to accept (fact
     /// C13).
     #[error(
-        "its status has no condition Established, as after a restore or a write that replaced the status; restore that condition, or change a name such as a short name to have the API server set it again"
+        "its status has no condition Established, as after a restore or a write that replaced the status; \
+         restore that condition, or change a name such as a short name to have the API server set it again"
     )]
     NoConditions,
 }

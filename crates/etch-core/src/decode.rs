@@ -36,7 +36,8 @@ pub enum Undecodable {
     /// The server would answer with an error.
     #[error("its metadata, or a default of the schema, cannot be read")]
     Malformed,
-    /// The metadata, or the type, of an embedded resource is none (fact R15). This is its place in the schema.
+    /// The metadata, or the type, of an embedded resource is none (fact R15). This is its place in the
+    /// schema.
     #[error("{0} of an embedded resource is malformed, which makes every list of the resource fail")]
     Embedded(Path),
 }

@@ -59,8 +59,8 @@ pub fn about_crd(crd: &Regarding, before: &[Condition], now: &[Condition], namel
                 if lacks(condition) && !stood.is_some_and(lacks) {
                     return Some(about(crd, lacking, true, "PersistDefaults", nameless));
                 }
-                let is_told = condition.reason == lacking && stood.is_some_and(lacks);
-                let is_new = stood.is_none_or(|stood| stood.reason != condition.reason) && !is_told;
+                let is_reported = condition.reason == lacking && stood.is_some_and(lacks);
+                let is_new = stood.is_none_or(|stood| stood.reason != condition.reason) && !is_reported;
                 let kind = Reason::named(&condition.reason).and_then(Reason::event).filter(|_| is_new)?;
                 (&condition.reason, kind == EventType::Warning, "PersistDefaults")
             } else {

@@ -193,7 +193,8 @@ mod tests {
             "a.b": item,
             "bare": { "type": "object", "required": ["x"] },
             "inner": {
-                "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+                "type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
             },
         }}}});
         Schema::parse(&schema).expect("a schema")

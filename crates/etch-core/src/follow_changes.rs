@@ -144,11 +144,13 @@ mod tests {
 
     fn object(spec: Value) -> Object {
         let owner = json!({
-            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1",
+            "fieldsType": "FieldsV1",
             "fieldsV1": { "f:spec": {} },
         });
         Object::from(json!({
-            "metadata": { "name": "n", "uid": "u", "resourceVersion": "7", "managedFields": [owner] }, "spec": spec,
+            "metadata": { "name": "n", "uid": "u", "resourceVersion": "7", "managedFields": [owner] },
+            "spec": spec,
         }))
     }
 
@@ -190,8 +192,8 @@ mod tests {
         let mut following = FollowChanges::new(&ledger.of_object(&read, &read.identity(), &record));
         following.plan(stored(), &read, &crd, &Terms::default(), &record, false);
         let (ObjectState::Held(held), _) = following.finish(ObjectState::Stored) else { panic!("not held") };
-        let said = format!("{held:?}");
-        assert!(said.contains("pools") && !said.contains("alice"), "{said}");
+        let wording = format!("{held:?}");
+        assert!(wording.contains("pools") && !wording.contains("alice"), "{wording}");
     }
 
     #[test]

@@ -8,13 +8,14 @@
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
 //! | [`stored_versions`] | which versions could go out of `status.storedVersions` |
 //! | [`plan`] | what to do about one object, and the requests of its write |
-//! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
+//! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects; whether the guard admits it |
 //! | [`object_machine`] | how one object goes from its read to its end, whatever is written |
 //! | [`engine`] | the life of one CRD: passes, the steady state, conditions and report |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`prediction`], [`obstacle`] | what the operator is going to do, by what it reported |
 //! | [`namespaces`] | to which namespaces reads are limited |
-//! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
+//! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`] | what users read |
+//! | [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
 //! | [`shell`] | what users paste |
 
 mod absent;

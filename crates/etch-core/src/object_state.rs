@@ -216,21 +216,21 @@ impl Skipped {
 fn harm(held: &Held) -> String {
     match held.reason {
         Hold::HiddenFields => {
-            "etcd may still hold these fields, which reads do not show: managedFields or last-applied name them, or they \
-             had a default before; a write would destroy them"
+            "etcd may still hold these fields, which reads do not show: managedFields or last-applied name \
+             them, or they had a default before; a write would destroy them"
                 .to_owned()
         }
         Hold::Misfit => {
-            "these values have another type than the schema, or are list items without a key; a write would remove \
-             entries of managedFields"
+            "these values have another type than the schema, or are list items without a key; a write would \
+             remove entries of managedFields"
                 .to_owned()
         }
         Hold::InvalidDefaults if held.broken.is_empty() => {
             "these defaults are themselves invalid; correct them in the CRD".to_owned()
         }
         Hold::InvalidDefaults => format!(
-            "the object would be invalid with these defaults ({}); correct the defaults or what they break in the CRD, or set \
-             the fields in the object",
+            "the object would be invalid with these defaults ({}); correct the defaults or what they break \
+             in the CRD, or set the fields in the object",
             held.broken_in_short()
         ),
     }

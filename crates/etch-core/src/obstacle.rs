@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn a_canary_holds_until_it_is_resumed() {
         let waiting = "the canary wrote 5 objects; to write the others, run: etch resume things.example.com";
-        let rejected = "the canary wrote 5 objects and stopped, because a write was rejected; to write the others, run: \
-                        etch resume things.example.com";
+        let rejected = "the canary wrote 5 objects and stopped, because a write was rejected; to write the \
+            others, run: etch resume things.example.com";
         let [wait, goes_on] = [AfterCanary::Wait, AfterCanary::Continue].map(|then| settings(Some(then)));
         for (state, generation, resumed, settings, expected) in [
             (CanaryState::Waiting, 1, None, Some(&wait), Some(waiting)),

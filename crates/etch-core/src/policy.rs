@@ -179,8 +179,8 @@ fn status(
             let winners: BTreeSet<&str> = part.ties.keys().map(|(_, winner)| *winner).collect();
             let winners: Vec<&str> = winners.into_iter().collect();
             let message = format!(
-                "{first}{more} and this policy select CRDs and are equally specific; {} governs them, as the first by name: see \
-                 conflicts",
+                "{first}{more} and this policy select CRDs and are equally specific; {} governs them, as the \
+                 first by name: see conflicts",
                 winners.join(" or ")
             );
             ("True", "Tie", message)
@@ -205,8 +205,8 @@ fn status(
     }
 }
 
-/// A condition of a resource of Etch's own, found as its status, reason and message: it keeps the time of its last
-/// transition while it keeps its status.
+/// A condition of a resource of Etch's own, found as its status, reason and message: it keeps the time of its
+/// last transition while it keeps its status.
 pub fn condition_after(
     before: &[Condition],
     kind: &str,
@@ -308,7 +308,7 @@ mod tests {
         );
     }
 
-    fn said(status: &DefaultsPolicyStatus, kind: &str) -> String {
+    fn wording(status: &DefaultsPolicyStatus, kind: &str) -> String {
         let Condition { status, reason, message, .. } = condition(status, kind);
         format!("{status} {reason}: {message}")
     }
@@ -321,14 +321,20 @@ mod tests {
     fn things() -> Crd {
         let pools = serde_json::json!({ "type": "object", "additionalProperties": {
             "type": "object", "properties": { "size": { "type": "integer" } } } });
-        let spec = serde_json::json!({ "type": "object", "properties": { "image": { "type": "string" }, "pools": pools } });
+        let spec = serde_json::json!({
+            "type": "object", "properties": { "image": { "type": "string" }, "pools": pools },
+        });
         let schema = serde_json::json!({ "type": "object", "properties": { "spec": spec } });
         let document = serde_json::json!({
             "metadata": { "name": "things.x.io", "uid": "crd" },
             "spec": {
                 "group": "x.io", "scope": "Namespaced", "names": { "kind": "Thing", "plural": "things" },
                 "versions": [
-                    { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
+                    {
+                        "name": "v1", "served": true, "storage": true, "schema": {
+                            "openAPIV3Schema": schema,
+                        },
+                    },
                 ],
             },
         });
@@ -342,7 +348,7 @@ mod tests {
             ("own".to_owned(), policy(r#"{"selector": {"groups": ["x.io"]}}"#)),
             ("typo".to_owned(), policy(r#"{"selector": {"groups": ["y.io"]}}"#)),
         ]);
-        let ready = |name: &str| said(&only(&policies, name, &["things.x.io"]), "Ready");
+        let ready = |name: &str| wording(&only(&policies, name, &["things.x.io"]), "Ready");
         assert_eq!(ready("default"), "True Outranked: other policies govern every CRD that this one selects");
         assert_eq!(ready("own"), "True InForce: this policy governs 1 CRD");
         assert_eq!(ready("typo"), "True NothingSelected: the selector matches no CRD in the cluster");
@@ -355,14 +361,16 @@ mod tests {
             ("own".to_owned(), policy(r#"{"selector": {"groups": ["x.io"]}}"#)),
         ]);
         let paused =
-            |policies: &_, name: &str| said(&only(policies, name, &["things.x.io", "a.y.io"]), "Paused");
+            |policies: &_, name: &str| wording(&only(policies, name, &["things.x.io", "a.y.io"]), "Paused");
         assert_eq!(
             paused(&policies, "default"),
-            "True Paused: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy default (paused)"
+            "True Paused: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy \
+             default (paused)"
         );
         assert_eq!(paused(&policies, "own"), "False NotPaused: ");
         let all = "True PauseAll: Etch writes no objects of any CRD until pauseAll is false";
-        let others = "True PauseAll: Etch does not write the objects of 1 CRD: writes are paused by DefaultsPolicy switch (pauseAll)";
+        let others = "True PauseAll: Etch does not write the objects of 1 CRD: writes are paused by \
+            DefaultsPolicy switch (pauseAll)";
         // It counts although the rest cannot be read.
         for spec in [
             r#"{"selector": {"groups": ["z.io"]}, "pauseAll": true}"#,
@@ -384,8 +392,9 @@ mod tests {
         ]}"#;
         let policies = BTreeMap::from([("default".to_owned(), policy(rules))]);
         assert_eq!(
-            said(&only(&policies, "default", &["things.x.io"]), UNKNOWN_PATHS),
-            "True NoSuchField: onChange names fields that no schema of its CRDs has: .spec.imgae, .spec.pools[].size"
+            wording(&only(&policies, "default", &["things.x.io"]), UNKNOWN_PATHS),
+            "True NoSuchField: onChange names fields that no schema of its CRDs has: .spec.imgae, \
+             .spec.pools[].size"
         );
         let unread = only(&policies, "default", &["others.x.io"]);
         assert_eq!(
@@ -403,10 +412,11 @@ mod tests {
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "Unreadable"));
         assert_eq!(
             ready.message,
-            "spec has values that this version of Etch does not support: Etch writes no objects of the 1 CRD that it governs"
+            "spec has values that this version of Etch does not support: Etch writes no objects of the 1 CRD \
+             that it governs"
         );
         assert_eq!(condition(&statuses[0].1, "Paused").reason, "Paused");
-        assert_eq!(said(&statuses[0].1, STALLED), format!("True Unreadable: {}", ready.message));
+        assert_eq!(wording(&statuses[0].1, STALLED), format!("True Unreadable: {}", ready.message));
         let fine = only(&BTreeMap::from([("fine".to_owned(), policy("{}"))]), "fine", &["ones.x.io"]);
         assert!(fine.conditions.iter().all(|condition| condition.type_ != STALLED));
     }

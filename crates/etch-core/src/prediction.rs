@@ -36,8 +36,8 @@ fn changed_defaults(report: &DefaultsReportStatus, crd: &Crd, settings: &Setting
     ChangedDefaults::open(about_this, state.previous(), crd, settings)
 }
 
-/// Which defaults have changed since the operator's last pass, for a pass by hand, which follows none of them:
-/// it sends their values with its writes.
+/// Which defaults have changed since the operator's last pass, for a pass by hand, which follows none of
+/// them: it sends their values with its writes.
 pub fn changes_by_hand(report: &DefaultsReportStatus, crd: &Crd) -> ChangedDefaults {
     changed_defaults(report, crd, &Settings::default())
 }
@@ -49,8 +49,8 @@ impl PendingChanges {
     }
 }
 
-/// What is on record of the objects of a CRD: in its report and, where that does not cover all of them, on the
-/// CRD itself; and a clock that has seen nothing yet.
+/// What is on record of the objects of a CRD: in its report and, where that does not cover all of them, on
+/// the CRD itself; and a clock that has seen nothing yet.
 pub fn record_of(
     report: Option<&DefaultsReportStatus>,
     document: &Json,
@@ -71,9 +71,9 @@ pub fn record_of(
     Record { clock, hidden: hidden.into(), all_at_storage_version, ..record }
 }
 
-/// The part of a record that decides what Etch writes: what is known of fields that no read shows, and not what
-/// objects hold. The operator has no clock. Where no report shows that there is one, `etch persist` decides,
-/// which has.
+/// The part of a record that decides what Etch writes: what is known of fields that no read shows, and not
+/// what objects hold. The operator has no clock. Where no report shows that there is one, `etch persist`
+/// decides, which has.
 pub fn deciding(record: &Record, report: Option<&DefaultsReportStatus>) -> Record {
     match report {
         Some(_) => record.of_hidden(),
@@ -143,7 +143,9 @@ mod tests {
         let of_report = report(&crd, team);
         let stored = |document: &Value, namespace: &str, revision: u64| {
             let record = record_of(Some(&of_report), &document.clone().into(), &crd, Timestamp::MAX);
-            let metadata = json!({ "name": "a", "namespace": namespace, "uid": "u", "resourceVersion": revision.to_string() });
+            let metadata = json!({
+                "name": "a", "namespace": namespace, "uid": "u", "resourceVersion": revision.to_string(),
+            });
             let object = Object::from(json!({ "metadata": metadata, "spec": { "size": 1 } }));
             assert!(record.of_nothing().covers(&object, &crd).is_none(), "nothing is on record then");
             record.covers(&object, &crd).is_some()

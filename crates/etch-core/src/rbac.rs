@@ -280,7 +280,11 @@ mod tests {
         ];
         let expected = json!([
             {"apiGroups": ["a.example.com"], "resources": ["read"], "verbs": ["list", "watch"]},
-            {"apiGroups": ["a.example.com"], "resources": ["both"], "verbs": ["get", "list", "watch", "patch"]},
+            {
+                "apiGroups": ["a.example.com"], "resources": ["both"], "verbs": [
+                    "get", "list", "watch", "patch",
+                ],
+            },
         ]);
         assert_eq!(rules(&grants), expected);
     }

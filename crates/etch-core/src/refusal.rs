@@ -34,8 +34,8 @@ const REASONS: [&str; 19] = [
     "UnsupportedMediaType",
 ];
 
-/// Why the API server cannot call a conversion webhook: what its message holds then, and words for it. A webhook
-/// may answer any text, and so nothing else of such a message is shown.
+/// Why the API server cannot call a conversion webhook: what its message holds then, and words for it. A
+/// webhook may answer any text, and so nothing else of such a message is shown.
 const CALL_FAILURES: [(&str, &str); 10] = [
     ("connect: connection refused", "connection refused"),
     ("no such host", "no such host"),
@@ -155,8 +155,8 @@ impl Refusal {
         Self { shows_fields: true, ..self }
     }
 
-    /// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, causes show
-    /// so (fact W30).
+    /// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, causes
+    /// show so (fact W30).
     pub fn is_failed_operation(&self) -> bool {
         self.code == 422 && !self.has_causes && self.refused_by().is_none()
     }
@@ -202,7 +202,8 @@ impl Refusal {
         is_name(&name).then_some(name)
     }
 
-    /// The verb that the caller lacks permission for, and the path, where that is no resource: `get`, `/apis`.
+    /// The verb that the caller lacks permission for, and the path, where that is no resource: `get`,
+    /// `/apis`.
     ///
     /// The message is `forbidden: User "…" cannot VERB path "…"`.
     fn lacking_path(&self) -> Option<(&str, &str)> {
@@ -243,8 +244,8 @@ impl Refusal {
         self.message.strip_prefix("Internal error occurred: failed calling webhook \"")
     }
 
-    /// Whether the patch of a mutating webhook does not fit the object: the server names no webhook then. A patch
-    /// of the request itself is answered with 422.
+    /// Whether the patch of a mutating webhook does not fit the object: the server names no webhook then. A
+    /// patch of the request itself is answered with 422.
     pub fn is_failed_mutation(&self) -> bool {
         let operation = self.message.strip_prefix("Internal error occurred: ");
         let operation = operation.and_then(|message| message.split_once(" operation does not apply: "));
@@ -278,8 +279,8 @@ impl Refusal {
             && (self.reason == "StorageReadError" || self.of_corrupt_value().is_some())
     }
 
-    /// The key in etcd of the value that the server cannot decode, or a part of it, if the server names it. It
-    /// has the names of an object, and so is not for those who may not see the object.
+    /// The key in etcd of the value that the server cannot decode, or a part of it, if the server names it.
+    /// It has the names of an object, and so is not for those who may not see the object.
     pub fn undecodable_key(&self) -> Option<&str> {
         let (key, _) = self.of_corrupt_value()?.split_once(", ResourceVersion: ")?;
         let is_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:".contains(&byte);

@@ -19,27 +19,31 @@ use crate::wildcard::matches;
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.namespaces) || self.namespaces.all(p, p.matches('^[a-z0-9*-]+$'))",
-        "message": "namespaces must be names of namespaces in lower case, such as team-a or team-*; * alone matches all",
+        "message": "namespaces must be names of namespaces in lower case, such as team-a or team-*; * alone \
+            matches all",
         "fieldPath": ".namespaces",
     },
     {
         "rule": "!has(self.excludeNamespaces) || self.excludeNamespaces.all(p, p.matches('^[a-z0-9*-]+$'))",
-        "message": "excludeNamespaces must be names of namespaces in lower case, such as kube-system or kube-*",
+        "message": "excludeNamespaces must be names of namespaces in lower case, such as kube-system or \
+            kube-*",
         "fieldPath": ".excludeNamespaces",
     },
     {
-        "rule": "!has(self.namespaces) || !has(self.excludeNamespaces) || !self.namespaces.exists(p, p in self.excludeNamespaces)",
+        "rule": "!has(self.namespaces) || !has(self.excludeNamespaces) || !self.namespaces.exists(p, p in \
+            self.excludeNamespaces)",
         "message": "a namespace cannot be both in namespaces and in excludeNamespaces",
     },
 ]))]
 pub struct ObjectSelector {
-    /// Namespaces of the objects; `*` matches any characters. All namespaces if empty. Makes no difference for objects of CRDs
-    /// with `scope: Cluster`, which have no namespace. If each is a name without `*`, Etch needs permissions in these namespaces only.
+    /// Namespaces of the objects; `*` matches any characters. All namespaces if empty. Makes no difference
+    /// for objects of CRDs with `scope: Cluster`, which have no namespace. If each is a name without `*`,
+    /// Etch needs permissions in these namespaces only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
-    /// Namespaces whose objects to exclude even if `namespaces` matches; `*` matches any characters. None if empty. Makes no
-    /// difference for objects of CRDs with `scope: Cluster`.
+    /// Namespaces whose objects to exclude even if `namespaces` matches; `*` matches any characters. None if
+    /// empty. Makes no difference for objects of CRDs with `scope: Cluster`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 63)))]
     pub exclude_namespaces: Vec<String>,
@@ -47,8 +51,8 @@ pub struct ObjectSelector {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 20))]
     pub match_labels: BTreeMap<String, String>,
-    /// What the labels of an object must be like, as in the label selectors of Kubernetes; each must hold. Nothing is required if
-    /// empty.
+    /// What the labels of an object must be like, as in the label selectors of Kubernetes; each must hold.
+    /// Nothing is required if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub match_expressions: Vec<LabelRequirement>,
@@ -65,8 +69,9 @@ pub struct LabelRequirement {
     /// The label's name.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// How the label is compared. `In`: its value is one of `values`. `NotIn`: the object lacks the label, or its value is none of
-    /// `values`. `Exists`: the object has the label. `DoesNotExist`: the object lacks it.
+    /// How the label is compared. `In`: its value is one of `values`. `NotIn`: the object lacks the label, or
+    /// its value is none of `values`. `Exists`: the object has the label. `DoesNotExist`: the object lacks
+    /// it.
     pub operator: LabelOperator,
     /// Values to compare with; needed by `In` and `NotIn`, and not allowed for the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

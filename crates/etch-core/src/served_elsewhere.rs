@@ -97,12 +97,13 @@ impl fmt::Display for ServedElsewhere {
         match server {
             OtherServer::BuiltIn => write!(
                 f,
-                "the API server serves {group_version} itself; this CRD's defaults would reach built-in objects"
+                "the API server serves {group_version} itself; this CRD's defaults would reach built-in \
+                 objects"
             ),
             OtherServer::Aggregated(Service { namespace, name }) => write!(
                 f,
-                "an aggregated API server (Service {namespace}/{name}) serves {group_version} instead of this CRD; the CRD's \
-                 defaults would reach that server's objects"
+                "an aggregated API server (Service {namespace}/{name}) serves {group_version} instead of \
+                 this CRD; the CRD's defaults would reach that server's objects"
             ),
         }
     }

@@ -74,8 +74,8 @@ pub struct VersionTally {
     pub unreadable: u64,
 }
 
-/// The result for one version that is not the storage version: `status.storedVersions` lists it, or objects are
-/// stored at it.
+/// The result for one version that is not the storage version: `status.storedVersions` lists it, or objects
+/// are stored at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldVersion {
     /// Its name.

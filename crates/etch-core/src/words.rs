@@ -1,4 +1,5 @@
-//! Words that users read: the variants of enums in conditions, reports and metric labels, and numbers of things.
+//! Words that users read: the variants of enums in conditions, reports and metric labels, and numbers of
+//! things.
 
 /// Declares an enum with a list of all its variants and the word for each, so that a variant that is added is
 /// in the list too.
@@ -27,7 +28,8 @@ pub fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// The first `shown` of `all` names, of which these are known, and how many more there are: `a, b and 3 more`.
+/// The first `shown` of `all` names, of which these are known, and how many more there are:
+/// `a, b and 3 more`.
 pub fn first(names: &[impl AsRef<str>], all: u64, shown: usize) -> String {
     let mut text = String::new();
     let named = names.iter().take(shown);

@@ -26,14 +26,16 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "defaults together break a rule of the object that contains them",
     help: "\
-The server validates each default by itself, and never the object that they form together. If that object breaks a rule
-(x-kubernetes-validations, allOf, anyOf, oneOf, not, enum, maxProperties), or a rule fails with it, as a division by the
-default 0 does, the server refuses an object that sets nothing. After an upgrade that adds such a default, it also refuses
-the next write to objects that were valid. A field with a default is always there: if it meets a clause of oneOf, breaks a
-rule together with another field or takes the only place, users cannot choose the other field.
+The server validates each default by itself, and never the object that they form together. If that object
+breaks a rule (x-kubernetes-validations, allOf, anyOf, oneOf, not, enum, maxProperties), or a rule fails with
+it, as a division by the default 0 does, the server refuses an object that sets nothing. After an upgrade that
+adds such a default, it also refuses the next write to objects that were valid. A field with a default is
+always there: if it meets a clause of oneOf, breaks a rule together with another field or takes the only
+place, users cannot choose the other field.
 
-Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
-that require a field without a default or the name of a reference, unless the object itself is a default.",
+Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not
+reported are rules that require a field without a default or the name of a reference, unless the object itself
+is a default.",
     check: Some(check),
 };
 
@@ -93,7 +95,7 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
                     "" => rule.name().to_owned(),
                     detail => detail.to_owned(),
                 };
-                let broken = findings.iter().filter(|finding| said(rule, finding)).map(detail);
+                let broken = findings.iter().filter(|finding| wording(rule, finding)).map(detail);
                 messages.extend(broken.map(|detail| format!("its defaults break a rule: {detail}")));
             }
             None if own.holds(empty) != Some(false) && is_never_met(&own, site, filled) => {
@@ -118,7 +120,7 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
 }
 
 /// Whether a finding is that a rule does not hold, whatever message its expression gives.
-fn said(rule: &schema::Rule, finding: &Finding) -> bool {
+fn wording(rule: &schema::Rule, finding: &Finding) -> bool {
     finding.requirement() == rule.name()
 }
 

@@ -10,8 +10,8 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a default is inside allOf, anyOf, oneOf or not",
     help: "\
-The clauses of a structural schema restrict values and do not describe any, so the server refuses a default in them. In a CRD
-that was stored before, such a default has no effect.
+The clauses of a structural schema restrict values and do not describe any, so the server refuses a default in
+them. In a CRD that was stored before, such a default has no effect.
 
 Move the default to the same field outside the clause.",
     check: Some(check),

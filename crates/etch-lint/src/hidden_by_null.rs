@@ -12,11 +12,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "an object that is always present may be null, and then none of the defaults below it applies",
     help: "\
-A null of a nullable object is a value and stays (KEP-1929, Changes to CRD Normalization). The server fills in nothing below
-it, so readers of the object do not see the defaults of its fields, as if the object were absent.
+A null of a nullable object is a value and stays (KEP-1929, Changes to CRD Normalization). The server fills in
+nothing below it, so readers of the object do not see the defaults of its fields, as if the object were
+absent.
 
-Remove `nullable`, so that the server removes the null or refuses it; or handle null where the object is used. Reported
-are required objects, items and map values; ETCH005 and ETCH010 are about objects that may be absent.",
+Remove `nullable`, so that the server removes the null or refuses it; or handle null where the object is used.
+Reported are required objects, items and map values; ETCH005 and ETCH010 are about objects that may be
+absent.",
     check: Some(check),
 };
 

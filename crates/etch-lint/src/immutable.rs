@@ -18,12 +18,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a field that a validation rule compares with its old value has a default",
     help: "\
-A rule with `oldSelf` sees the old object with its defaults filled in. Objects that are older than the default seem to have
-always had it: their users can never set another value, and once the default changes, every write by such a user is a
-forbidden change.
+A rule with `oldSelf` sees the old object with its defaults filled in. Objects that are older than the default
+seem to have always had it: their users can never set another value, and once the default changes, every write
+by such a user is a forbidden change.
 
-Remove the default and let the controller choose the value, or let the rule pass if the old value is the default. Such rules
-are not reported.",
+Remove the default and let the controller choose the value, or let the rule pass if the old value is the
+default. Such rules are not reported.",
     check: Some(check),
 };
 
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn comparisons_with_the_old_value_are_found() {
         let text = || json!({"type": "string"});
-        let schema = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": text()}},
+        let schema = json!({"type": "object", "properties": {"a": {"type": "object",
+            "properties": {"b": text()}},
             "c": text(), "x": text(), "a-b": text(), "namespace": text()}});
         let schema = Schema::parse(&schema).expect("a schema");
         let cases: [(&str, &[&[&str]]); 16] = [

@@ -11,11 +11,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a default breaks its own schema",
     help: "\
-When the CRD is written, the server validates every default against the schema of its field, and refuses the CRD if one
-does not match: wrong type, outside an enum or a range, without a required field, against a validation rule.
+When the CRD is written, the server validates every default against the schema of its field, and refuses the
+CRD if one does not match: wrong type, outside an enum or a range, without a required field, against a
+validation rule.
 
-A default for an object must contain its required fields itself: the server does not fill in their own defaults before it
-validates it.",
+A default for an object must contain its required fields itself: the server does not fill in their own
+defaults before it validates it.",
     check: Some(check),
 };
 

@@ -11,12 +11,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a key of a list of type map has a default",
     help: "\
-The keys of a list of type map identify its items, for server-side apply and for the check for duplicates. If a key has a
-default, items that omit it equal an item that sets it to that value. If you add or change the default later, existing items
-become other items, and their owners lose them.
+The keys of a list of type map identify its items, for server-side apply and for the check for duplicates. If
+a key has a default, items that omit it equal an item that sets it to that value. If you add or change the
+default later, existing items become other items, and their owners lose them.
 
-KEP-1929 (Motivation) lets a key be required or defaulted: require it. Not reported are the keys for which Kubernetes itself
-has a default: the protocol of a port, and the name of a reference in lists such as imagePullSecrets.",
+KEP-1929 (Motivation) lets a key be required or defaulted: require it. Not reported are the keys for which
+Kubernetes itself has a default: the protocol of a port, and the name of a reference in lists such as
+imagePullSecrets.",
     check: Some(check),
 };
 

@@ -13,10 +13,10 @@ pub(super) const RULE: Rule = Rule {
     summary: "a default is invalid in objects or has unknown fields, and the server does not notice",
     help: "\
 When a CRD is written, the server validates each default by itself. It does not look at defaults below
-additionalProperties, nor for items that are in a set or in a list map twice, nor at the type of an int-or-string, nor at
-what a default comes to with the defaults below it, as with `maxProperties: 1`, `default: {a: 1}` and a default for b. It
-fills them in all the same, and then refuses every object that gets one. It drops unknown fields of a default below
-additionalProperties silently.
+additionalProperties, nor for items that are in a set or in a list map twice, nor at the type of an
+int-or-string, nor at what a default comes to with the defaults below it, as with `maxProperties: 1`,
+`default: {a: 1}` and a default for b. It fills them in all the same, and then refuses every object that gets
+one. It drops unknown fields of a default below additionalProperties silently.
 
 Make the default match its schema together with the defaults below it.",
     check: Some(check),

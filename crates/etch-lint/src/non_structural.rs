@@ -13,10 +13,10 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "the schema is not structural",
     help: "\
-A structural schema defines the type of every field, outside allOf, anyOf, oneOf and not. The server refuses a CRD of
-apiextensions.k8s.io/v1 without one. It still serves CRDs that were stored before, with the condition
-NonStructuralSchema, and fills in their defaults; it prunes their objects unless preserveUnknownFields is true. Etch counts
-objects that lack a default and writes none.
+A structural schema defines the type of every field, outside allOf, anyOf, oneOf and not. The server refuses a
+CRD of apiextensions.k8s.io/v1 without one. It still serves CRDs that were stored before, with the condition
+NonStructuralSchema, and fills in their defaults; it prunes their objects unless preserveUnknownFields is
+true. Etch counts objects that lack a default and writes none.
 
 Give every field a type, and move types, properties and defaults out of the clauses.",
     check: Some(check),

@@ -12,9 +12,9 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a default is null, which does not count as a default",
     help: "\
-The server drops `default: null` when it reads a CRD: the field has no default, and the stored CRD does not even show it.
-Null means the absence of a value (KEP-1929, Changes to CRD Normalization): the server removes it from a field that is not
-nullable, and a nullable field is better absent.
+The server drops `default: null` when it reads a CRD: the field has no default, and the stored CRD does not
+even show it. Null means the absence of a value (KEP-1929, Changes to CRD Normalization): the server removes
+it from a field that is not nullable, and a nullable field is better absent.
 
 Remove the default. If a program must see a null, have users write it, and make the field nullable.",
     check: Some(check),

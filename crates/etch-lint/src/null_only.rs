@@ -11,11 +11,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "a default of a list's items or a map's values, which replaces nulls only",
     help: "\
-A list has no absent items and a map no absent values. Such a default replaces only a null that a client writes: `[null,
-foo]` becomes `[apple, foo]` (KEP-1929, Lists and String Maps). It does not fill an absent or empty list.
+A list has no absent items and a map no absent values. Such a default replaces only a null that a client
+writes: `[null, foo]` becomes `[apple, foo]` (KEP-1929, Lists and String Maps). It does not fill an absent or
+empty list.
 
-If the list should not be empty, give the list itself a default. Remove the default if no client writes nulls. Not
-reported are defaults that are a zero value, as generators write them, and nullable items, which ETCH010 is about.",
+If the list should not be empty, give the list itself a default. Remove the default if no client writes nulls.
+Not reported are defaults that are a zero value, as generators write them, and nullable items, which ETCH010
+is about.",
     check: Some(check),
 };
 

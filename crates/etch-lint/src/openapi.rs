@@ -142,21 +142,27 @@ mod tests {
     }
 
     fn root() -> Value {
-        json!({"type": "object", "properties": {"metadata": {}, "spec": {"type": "object", "default": {}, "properties": {
-            "ports": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/a.Port"}], "default": {}}},
+        json!({"type": "object", "properties": {"metadata": {},
+            "spec": {"type": "object", "default": {}, "properties": {
+            "ports": {
+                "type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/a.Port"}], "default": {}},
+            },
         }}}})
     }
 
     #[test]
     fn what_types_share_is_found_once() {
         let port = json!({"type": "object", "properties": {
-            "port": {"type": "integer", "default": "http"}, "image": {"type": "string", "default": "nginx:1.2"},
+            "port": {"type": "integer", "default": "http"}, "image": {
+                "type": "string", "default": "nginx:1.2",
+            },
         }});
         assert_eq!(
             found(root(), port),
             [
                 "ETCH012 One.g v1 .spec.ports[].image: the default is an image with a tag (Port, in 2 kinds)",
-                "ETCH002 One.g v1 .spec.ports[].port: the default is invalid: must be of type integer: \"string\" (Port, in 2 kinds)",
+                "ETCH002 One.g v1 .spec.ports[].port: the default is invalid: must be of type integer: \
+                 \"string\" (Port, in 2 kinds)",
             ]
         );
     }
@@ -165,7 +171,9 @@ mod tests {
     fn zero_values_that_generators_write_are_no_findings() {
         let port = json!({"type": "object", "required": ["name", "inner"], "properties": {
             "name": {"type": "string", "default": "", "enum": ["a", "b"]},
-            "inner": {"type": "object", "default": {}, "required": ["x"], "properties": {"x": {"type": "string"}}},
+            "inner": {
+                "type": "object", "default": {}, "required": ["x"], "properties": {"x": {"type": "string"}},
+            },
         }});
         assert_eq!(found(root(), port), <[&str; 0]>::default());
     }

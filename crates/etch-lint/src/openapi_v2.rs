@@ -18,15 +18,17 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "OpenAPI v2 lacks a part of the schema",
     help: "\
-The server publishes the schemas of CRDs as OpenAPI v3, without loss, and as OpenAPI v2, which cannot express all of them.
-In /openapi/v2 an object with `nullable: true` or `x-kubernetes-preserve-unknown-fields: true` has neither type nor fields,
-and a list neither type nor items; nullable fields are not required; `allOf`, `anyOf`, `oneOf` and `not` are gone, also the
-two types of an integer or a string; and if the whole object keeps unknown fields, nothing of its schema is published. No
-default of any type is in it. The API server itself validates and fills in defaults by the CRD.
+The server publishes the schemas of CRDs as OpenAPI v3, without loss, and as OpenAPI v2, which cannot express
+all of them. In /openapi/v2 an object with `nullable: true` or `x-kubernetes-preserve-unknown-fields: true`
+has neither type nor fields, and a list neither type nor items; nullable fields are not required; `allOf`,
+`anyOf`, `oneOf` and `not` are gone, also the two types of an integer or a string; and if the whole object
+keeps unknown fields, nothing of its schema is published. No default of any type is in it. The API server
+itself validates and fills in defaults by the CRD.
 
-Readers of v2 are kubectl explain before 1.27, validation on the client's side, and older generators of clients: these see
-less, and accept more than the server. Nothing has to be changed if your users have tools that read /openapi/v3. For the
-others, say in the description what v2 lacks. A finding names each sort of loss once for a version, with its first places.",
+Readers of v2 are kubectl explain before 1.27, validation on the client's side, and older generators of
+clients: these see less, and accept more than the server. Nothing has to be changed if your users have tools
+that read /openapi/v3. For the others, say in the description what v2 lacks. A finding names each sort of loss
+once for a version, with its first places.",
     check: Some(check),
 };
 
@@ -273,9 +275,13 @@ mod tests {
             (json!({"x-kubernetes-preserve-unknown-fields": true}), vec![]),
             (json!({"type": "string", "x-kubernetes-preserve-unknown-fields": true}), vec![]),
             (
-                json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}),
+                json!({
+                    "type": "object", "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true,
+                }),
                 vec![
-                    ".a OpenAPI v2 has no type, apiVersion, kind or metadata here, because unknown fields are kept",
+                    ".a OpenAPI v2 has no type, apiVersion, kind or metadata here, because unknown fields \
+                     are kept",
                 ],
             ),
             (with(object(json!({"spec": text})), json!({"x-kubernetes-embedded-resource": true})), vec![]),
@@ -284,7 +290,9 @@ mod tests {
                 vec![".a OpenAPI v2 has no type here, for it knows no integer or string"],
             ),
             (
-                json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+                json!({
+                    "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}],
+                }),
                 vec![".a OpenAPI v2 has no type here, for it knows no integer or string"],
             ),
             (
@@ -316,7 +324,11 @@ mod tests {
                 ],
             ),
             (
-                json!({"type": "object", "required": ["k"], "additionalProperties": {"type": "string", "nullable": true}}),
+                json!({
+                    "type": "object", "required": ["k"], "additionalProperties": {
+                        "type": "string", "nullable": true,
+                    },
+                }),
                 vec![
                     ".a OpenAPI v2 requires none of its keys, because their values may be null",
                     ".a{} OpenAPI v2 has no type here, because it knows no nullable",
@@ -331,7 +343,8 @@ mod tests {
     fn a_loss_is_found_once_for_a_version() {
         let none = json!({"type": "string", "nullable": true});
         let many = object(json!({"a": none, "b": none, "c": {"type": "array", "items": none}, "d": none}));
-        let same = ".a OpenAPI v2 has no type here, because it knows no nullable; the same at .b, .c[] and 1 more place";
+        let same = ".a OpenAPI v2 has no type here, because it knows no nullable; the same at .b, .c[] and 1 \
+            more place";
         assert_eq!(found(many), [same]);
     }
 

@@ -11,11 +11,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a key of a list of type map is neither required nor has a default",
     help: "\
-The keys of a list of type map identify its items. An item without a key has no identity: server-side apply cannot merge it.
-Associative keys must be required or defaulted (KEP-1929, Motivation). The server refuses a new CRD with a key that is
-neither, and accepts it in a CRD that had it before.
+The keys of a list of type map identify its items. An item without a key has no identity: server-side apply
+cannot merge it. Associative keys must be required or defaulted (KEP-1929, Motivation). The server refuses a
+new CRD with a key that is neither, and accepts it in a CRD that had it before.
 
-Add the key to `required` of the items (with controller-gen: no `omitempty` and no `+optional`), or give it a default.",
+Add the key to `required` of the items (with controller-gen: no `omitempty` and no `+optional`), or give it a
+default.",
     check: Some(check),
 };
 

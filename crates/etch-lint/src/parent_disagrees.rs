@@ -15,11 +15,12 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "the default of an object disagrees with its fields' defaults, or lacks a required field",
     help: "\
-If an object is absent, the server fills in its own default; if it is present, the server fills in each missing field
-with the field's default. If the two differ, writing `{}` or setting any other field changes the value of a third one.
+If an object is absent, the server fills in its own default; if it is present, the server fills in each
+missing field with the field's default. If the two differ, writing `{}` or setting any other field changes the
+value of a third one.
 
-Define each default once: give the object `default: {}` and leave the rest to its fields. A required field is the
-exception: the object's default must contain it.",
+Define each default once: give the object `default: {}` and leave the rest to its fields. A required field is
+the exception: the object's default must contain it.",
     check: Some(check),
 };
 

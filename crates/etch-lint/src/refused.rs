@@ -19,18 +19,20 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "the API server refuses the CRD",
     help: "\
-The API server validates a CRD as a whole: names and groups, versions, the schema's keywords and list types, its
-structure and defaults, whether validation rules compile and what they may cost, printer columns, selectable
-fields, scale paths and conversion. Each finding is one of its errors, with its field, type and message.
+The API server validates a CRD as a whole: names and groups, versions, the schema's keywords and list types,
+its structure and defaults, whether validation rules compile and what they may cost, printer columns,
+selectable fields, scale paths and conversion. Each finding is one of its errors, with its field, type and
+message.
 
-Without --old, the CRD is validated as a new one. With --old, it is validated as an update: violations that the old
-CRD has may stay if the server allows it. A CRD of a cluster is validated as an update that changes nothing.
+Without --old, the CRD is validated as a new one. With --old, it is validated as an update: violations that
+the old CRD has may stay if the server allows it. A CRD of a cluster is validated as an update that changes
+nothing.
 
-Field names are the server's: it reports what all versions share once, as spec.validation,
-spec.subresources, spec.additionalPrinterColumns and spec.selectableFields.
+Field names are the server's: it reports what all versions share once, as spec.validation, spec.subresources,
+spec.additionalPrinterColumns and spec.selectableFields.
 
-Kubernetes releases differ slightly. This rule checks all supported ones, or those of --kubernetes; a finding that does not
-apply to all of them names those to which it applies.",
+Kubernetes releases differ slightly. This rule checks all supported ones, or those of --kubernetes; a finding
+that does not apply to all of them names those to which it applies.",
     check: None,
 };
 
@@ -38,7 +40,7 @@ apply to all of them names those to which it applies.",
 pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Finding> {
     let in_force = old.map(in_force);
     let mut order: Vec<finding::Finding> = Vec::new();
-    let mut said: BTreeMap<(String, Option<Kind>, String), Vec<Release>> = BTreeMap::new();
+    let mut wording: BTreeMap<(String, Option<Kind>, String), Vec<Release>> = BTreeMap::new();
     for release in releases {
         let found = match in_force.as_deref() {
             Some(old) => validate_update_on(*release, crd, old),
@@ -50,7 +52,7 @@ pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Fin
         };
         for error in found {
             let key = (error.field.clone(), Some(error.kind), error.detail.clone());
-            let by = said.entry(key).or_insert_with(|| {
+            let by = wording.entry(key).or_insert_with(|| {
                 order.push(error);
                 Vec::new()
             });
@@ -60,8 +62,9 @@ pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Fin
         }
     }
     let finding = |error: finding::Finding| {
-        let by =
-            said.remove(&(error.field.clone(), Some(error.kind), error.detail.clone())).unwrap_or_default();
+        let by = wording
+            .remove(&(error.field.clone(), Some(error.kind), error.detail.clone()))
+            .unwrap_or_default();
         let only = if by.len() < releases.len() { by } else { Vec::new() };
         let message = message(&error, &only);
         let finding::Finding { field, kind, detail, .. } = error;
@@ -75,7 +78,8 @@ pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Fin
 }
 
 /// The CRD that is replaced, as a cluster has it: if a file has no conditions, or an empty list as older
-/// controller-gen writes it, its names count as accepted and it as established, so that scope and kind are fixed.
+/// controller-gen writes it, its names count as accepted and it as established, so that scope and kind are
+/// fixed.
 fn in_force(old: &Json) -> Cow<'_, Json> {
     let has_none = |conditions: &Value| conditions.as_array().map_or(conditions.is_null(), Vec::is_empty);
     if !has_none(&old["status"]["conditions"]) || !old.is_object() || !old["spec"].is_object() {
@@ -183,8 +187,10 @@ mod tests {
     use super::*;
 
     fn crd() -> Value {
-        json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"}, "versions": [{"name": "v1", "served": true, "storage": true,
+        json!({"metadata": {"name": "things.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a.b[0]": {"type": "array",
                     "items": {"type": "string"}, "uniqueItems": true}}}}}]}})
     }

@@ -9,12 +9,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "a required field has a default",
     help: "\
-The server fills in defaults before it validates an object, so a required field with a default is never missing, and
-`required` has no effect. Generated documentation and clients still tell users to set the field. A client whose Go type has
-neither a pointer nor `omitempty` sends the zero value, which the default does not replace (KEP-1929, Non-pointer scalar
-fields).
+The server fills in defaults before it validates an object, so a required field with a default is never
+missing, and `required` has no effect. Generated documentation and clients still tell users to set the field.
+A client whose Go type has neither a pointer nor `omitempty` sends the zero value, which the default does not
+replace (KEP-1929, Non-pointer scalar fields).
 
-Remove the field from `required` (with controller-gen: `+optional`). A key of a list of type map may stay required.",
+Remove the field from `required` (with controller-gen: `+optional`). A key of a list of type map may stay
+required.",
     check: Some(check),
 };
 

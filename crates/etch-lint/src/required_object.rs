@@ -14,12 +14,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "a required object may be empty and has no default",
     help: "\
-Go clients send an object whose field is not a pointer even if nothing in it is set, as `{}`, and its fields get their
-defaults. The server refuses it from users who write YAML and omit it. So KEP-1929 (Changes to kubebuilder/default-gen, and
-Non-pointer structs) gives such a field `default: {}`.
+Go clients send an object whose field is not a pointer even if nothing in it is set, as `{}`, and its fields
+get their defaults. The server refuses it from users who write YAML and omit it. So KEP-1929 (Changes to
+kubebuilder/default-gen, and Non-pointer structs) gives such a field `default: {}`.
 
-Give the object `default: {}` and remove it from `required`. Reported are objects for which the server accepts this default
-and that are valid with it; not `.spec`, which every object has, nor `.status`, which a controller writes.",
+Give the object `default: {}` and remove it from `required`. Reported are objects for which the server accepts
+this default and that are valid with it; not `.spec`, which every object has, nor `.status`, which a
+controller writes.",
     check: Some(check),
 };
 

@@ -41,76 +41,114 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
         (
             "ETCH003 .spec.a the default has fields that the schema does not have",
             object(json!({"a": {"type": "object", "default": {"x": 1}}})),
-            object(
-                json!({"a": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"x": 1}}}),
-            ),
+            object(json!({
+                "a": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"x": 1},
+                },
+            })),
         ),
         (
-            "ETCH004 .spec.m{}.a the default is invalid: should be greater than or equal to 1; the server accepts it, and refuses \
-             the objects that get it",
-            object(
-                json!({"m": {"type": "object", "additionalProperties": object(json!({"a": {"type": "integer", "minimum": 1, "default": 0}}))}}),
-            ),
-            object(
-                json!({"m": {"type": "object", "additionalProperties": object(json!({"a": {"type": "integer", "minimum": 1, "default": 1}}))}}),
-            ),
+            "ETCH004 .spec.m{}.a the default is invalid: should be greater than or equal to 1; the server \
+             accepts it, and refuses the objects that get it",
+            object(json!({
+                "m": {
+                    "type": "object", "additionalProperties": object(json!({
+                        "a": {"type": "integer", "minimum": 1, "default": 0},
+                    })),
+                },
+            })),
+            object(json!({
+                "m": {
+                    "type": "object", "additionalProperties": object(json!({
+                        "a": {"type": "integer", "minimum": 1, "default": 1},
+                    })),
+                },
+            })),
         ),
         (
-            "ETCH004 .spec.a the default is invalid at [1]: the item is in the list twice; the server accepts it, and refuses the \
-             objects that get it",
-            object(
-                json!({"a": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "default": ["x", "x"]}}),
-            ),
-            object(
-                json!({"a": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "default": ["x", "y"]}}),
-            ),
+            "ETCH004 .spec.a the default is invalid at [1]: the item is in the list twice; the server \
+             accepts it, and refuses the objects that get it",
+            object(json!({
+                "a": {
+                    "type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"},
+                    "default": [
+                        "x", "x",
+                    ],
+                },
+            })),
+            object(json!({
+                "a": {
+                    "type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"},
+                    "default": [
+                        "x", "y",
+                    ],
+                },
+            })),
         ),
         (
-            "ETCH004 .spec.a the default is invalid: must be of type integer,string: \"number\"; the server accepts it, and refuses the \
-             objects that get it",
+            "ETCH004 .spec.a the default is invalid: must be of type integer,string: \"number\"; the server \
+             accepts it, and refuses the objects that get it",
             object(json!({"a": {"x-kubernetes-int-or-string": true, "default": 1.5}})),
             object(json!({"a": {"x-kubernetes-int-or-string": true, "default": 1.0}})),
         ),
         (
-            "ETCH004 .spec.a the default, with the defaults below it, is invalid: must have at most 1 item; the server accepts it, and \
-             refuses the objects that get it",
+            "ETCH004 .spec.a the default, with the defaults below it, is invalid: must have at most 1 item; \
+             the server accepts it, and refuses the objects that get it",
             object(json!({"a": {"type": "object", "maxProperties": 1, "default": {"c": 1},
                 "properties": {"b": {"type": "integer", "default": 2}, "c": {"type": "integer"}}}})),
             object(json!({"a": {"type": "object", "maxProperties": 2, "default": {"c": 1},
                 "properties": {"b": {"type": "integer", "default": 2}, "c": {"type": "integer"}}}})),
         ),
         (
-            "ETCH005 .spec.a.b the default 1 applies only if .spec.a is present, which is optional and has no default",
+            "ETCH005 .spec.a.b the default 1 applies only if .spec.a is present, which is optional and has \
+             no default",
             object(json!({"a": object(json!({"b": {"type": "integer", "default": 1}}))})),
-            object(
-                json!({"a": {"type": "object", "default": {}, "properties": {"b": {"type": "integer", "default": 1}}}}),
-            ),
+            object(json!({
+                "a": {
+                    "type": "object", "default": {}, "properties": {
+                        "b": {"type": "integer", "default": 1},
+                    },
+                },
+            })),
         ),
         (
             "ETCH006 .spec.a.b the default is 1, but 2 if .spec.a is absent",
-            object(
-                json!({"a": {"type": "object", "default": {"b": 2}, "properties": {"b": {"type": "integer", "default": 1}}}}),
-            ),
-            object(
-                json!({"a": {"type": "object", "default": {"b": 1}, "properties": {"b": {"type": "integer", "default": 1}}}}),
-            ),
+            object(json!({
+                "a": {
+                    "type": "object", "default": {"b": 2}, "properties": {
+                        "b": {"type": "integer", "default": 1},
+                    },
+                },
+            })),
+            object(json!({
+                "a": {
+                    "type": "object", "default": {"b": 1}, "properties": {
+                        "b": {"type": "integer", "default": 1},
+                    },
+                },
+            })),
         ),
         (
             "ETCH007 .spec.a the field is required, which its default makes meaningless",
-            json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}}}),
-            json!({"type": "object", "required": ["b"], "properties": {"a": {"type": "string", "default": "x"}, "b": {"type": "string"}}}),
+            json!({
+                "type": "object", "required": ["a"], "properties": {"a": {"type": "string", "default": "x"}},
+            }),
+            json!({
+                "type": "object", "required": ["b"], "properties": {
+                    "a": {"type": "string", "default": "x"}, "b": {"type": "string"},
+                },
+            }),
         ),
         (
             "ETCH008 .spec.l[].k a key of the list's items has the default \"x\"",
-            object(
-                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
-                "items": object(json!({"k": {"type": "string", "default": "x"}}))}}),
-            ),
-            object(
-                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["protocol", "name"],
-                "items": object(json!({"protocol": {"type": "string", "default": "TCP"}, "name": {"type": "string", "default": ""},
-                    "k": {"type": "string", "default": "x"}}))}}),
-            ),
+            object(json!({"l": {"type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["k"],
+                "items": object(json!({"k": {"type": "string", "default": "x"}}))}})),
+            object(json!({"l": {"type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["protocol", "name"],
+                "items": object(json!({"protocol": {"type": "string", "default": "TCP"},
+                    "name": {"type": "string", "default": ""},
+                    "k": {"type": "string", "default": "x"}}))}})),
         ),
         (
             "ETCH010 .spec.a the field is nullable, and the default does not replace a null",
@@ -131,10 +169,13 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
         ),
         (
             "ETCH013 .spec its defaults break a rule: failed rule: self.min <= self.max",
-            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.min <= self.max"}], "properties": {
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.min <= self.max"}],
+                "properties": {
                 "min": {"type": "integer", "default": 10}, "max": {"type": "integer", "default": 5}}}),
-            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.min <= self.max"}, {"rule": "has(self.other)"}],
-                "properties": {"min": {"type": "integer", "default": 1}, "max": {"type": "integer", "default": 5}, "other": {"type": "string"}}}),
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.min <= self.max"},
+                {"rule": "has(self.other)"}],
+                "properties": {"min": {"type": "integer", "default": 1},
+                    "max": {"type": "integer", "default": 5}, "other": {"type": "string"}}}),
         ),
         (
             "ETCH014 .spec.a a rule of .spec compares the field with its old value",
@@ -145,48 +186,56 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
         ),
         (
             "ETCH016 .spec.l[].a the default is null; the server ignores it",
-            object(
-                json!({"l": {"type": "array", "items": object(json!({"a": {"type": "string", "default": null}}))}}),
-            ),
-            object(
-                json!({"l": {"type": "array", "items": object(json!({"a": {"type": "string", "default": ""}, "default": {"type": "string"}}))}}),
-            ),
+            object(json!({
+                "l": {
+                    "type": "array", "items": object(json!({"a": {"type": "string", "default": null}})),
+                },
+            })),
+            object(json!({
+                "l": {
+                    "type": "array", "items": object(json!({
+                        "a": {"type": "string", "default": ""}, "default": {"type": "string"},
+                    })),
+                },
+            })),
         ),
         (
             "ETCH017 .spec.l[].k the key of the list's items is neither required nor has a default",
-            object(
-                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
-                "items": object(json!({"k": {"type": "string"}}))}}),
-            ),
-            object(
-                json!({"l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "protocol"],
+            object(json!({"l": {"type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["k"],
+                "items": object(json!({"k": {"type": "string"}}))}})),
+            object(json!({"l": {"type": "array", "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["k", "protocol"],
                 "items": {"type": "object", "required": ["k"],
-                    "properties": {"k": {"type": "string"}, "protocol": {"type": "string", "default": "TCP"}}}}}),
-            ),
+                    "properties": {"k": {"type": "string"},
+                        "protocol": {"type": "string", "default": "TCP"}}}}})),
         ),
         (
             "ETCH018 .spec.l[] the default \"apple\" applies only if an item of the list is null",
             object(json!({"l": {"type": "array", "items": {"type": "string", "default": "apple"}}})),
-            object(
-                json!({"l": {"type": "array", "default": ["apple"], "items": {"type": "string", "default": ""}}}),
-            ),
+            object(json!({
+                "l": {"type": "array", "default": ["apple"], "items": {"type": "string", "default": ""}},
+            })),
         ),
         (
             "ETCH018 .spec.m{} the default \"banana\" applies only if a value of the map is null",
-            object(
-                json!({"m": {"type": "object", "additionalProperties": {"type": "string", "default": "banana"}}}),
-            ),
+            object(json!({
+                "m": {"type": "object", "additionalProperties": {"type": "string", "default": "banana"}},
+            })),
             object(json!({"m": {"type": "object", "additionalProperties": {"type": "string"}}})),
         ),
         (
             "ETCH019 .spec.l[] the object may be null, which hides the defaults of its fields, such as b",
             object(json!({"l": {"type": "array", "items":
-                {"type": "object", "nullable": true, "properties": {"b": {"type": "integer", "default": 1}}}}})),
+                {"type": "object", "nullable": true,
+                    "properties": {"b": {"type": "integer", "default": 1}}}}})),
             object(json!({"l": {"type": "array", "items":
-                {"type": "object", "nullable": true, "properties": {"b": {"type": "integer", "default": 0}}}}})),
+                {"type": "object", "nullable": true,
+                    "properties": {"b": {"type": "integer", "default": 0}}}}})),
         ),
         (
-            "ETCH020 .spec.a the object is required though its defaults make it complete; it has no default of its own",
+            "ETCH020 .spec.a the object is required though its defaults make it complete; it has no default \
+             of its own",
             json!({"type": "object", "required": ["a"],
                 "properties": {"a": object(json!({"b": {"type": "integer", "default": 1}}))}}),
             json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "object",
@@ -218,7 +267,10 @@ fn versions_are_compared_with_the_storage_version() {
     let other = version(
         "v2",
         false,
-        json!({"a": text(Some("y")), "b": text(None), "c": text(Some("z")), "same": text(Some("x")), "new": text(Some("x"))}),
+        json!({
+            "a": text(Some("y")), "b": text(None), "c": text(Some("z")), "same": text(Some("x")),
+            "new": text(Some("x")),
+        }),
     );
     assert_eq!(
         found_in(json!([storage, other])),
@@ -237,14 +289,14 @@ fn a_version_that_keeps_what_it_does_not_know_has_no_place_for_a_default() {
             "schema": {"openAPIV3Schema": object(json!({"spec": spec}))}})
     };
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let told = object(
+    let reported = object(
         json!({"list": {"type": "array", "items": object(json!({"a": {"type": "integer", "default": 1}}))}}),
     );
     assert_eq!(
-        found_in(json!([version("v1", true, told.clone()), version("v2", false, open.clone())])),
+        found_in(json!([version("v1", true, reported.clone()), version("v2", false, open.clone())])),
         [""; 0]
     );
-    assert_eq!(found_in(json!([version("v1", true, open), version("v2", false, told)])), [""; 0]);
+    assert_eq!(found_in(json!([version("v1", true, open), version("v2", false, reported)])), [""; 0]);
 }
 
 #[test]
@@ -252,9 +304,8 @@ fn a_schema_that_cannot_be_read_is_a_finding() {
     let found = found(json!({"type": "object", "properties": {"a": {"type": 1}}}));
     assert_eq!(
         found,
-        [
-            "ETCH001 .spec.a the schema cannot be read: openAPIV3Schema.properties[spec].properties[a].type: must be a string"
-        ]
+        ["ETCH001 .spec.a the schema cannot be read: openAPIV3Schema.properties[spec].properties[a].type: \
+             must be a string"]
     );
 }
 
@@ -289,7 +340,9 @@ fn schemas_beyond_measure_are_refused() {
     let nested =
         |levels: usize| (0..levels).fold(json!({"type": "string"}), |below, _| object(json!({"a": below})));
     let lint = |levels: usize| {
-        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": nested(levels)}});
+        let version = json!({
+            "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": nested(levels)},
+        });
         lint(&Json::from(json!({"spec": {"versions": [version]}})))
     };
     assert!(lint(299).is_ok_and(|findings| findings.is_empty()));

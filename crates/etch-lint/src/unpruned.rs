@@ -10,8 +10,8 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a default has fields that the schema does not have",
     help: "\
-The server drops fields that a schema does not have from objects, and would drop them from the default. So it refuses
-the CRD.
+The server drops fields that a schema does not have from objects, and would drop them from the default. So it
+refuses the CRD.
 
 Declare the fields, remove them from the default, or allow them with x-kubernetes-preserve-unknown-fields.",
     check: Some(check),

@@ -12,14 +12,14 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "the API server does not publish a default as the schema has it",
     help: "\
-The server publishes the schemas of CRDs as OpenAPI v3, for kubectl explain, client generators and other readers of
-/openapi/v3. It fills in defaults by the CRD itself; what these readers see may lack a default. The server publishes nothing
-of a schema that is not structural, and replaces `apiVersion`, `kind` and `metadata` with its own schema, also in embedded
-resources. OpenAPI v2 has no defaults for any type.
+The server publishes the schemas of CRDs as OpenAPI v3, for kubectl explain, client generators and other
+readers of /openapi/v3. It fills in defaults by the CRD itself; what these readers see may lack a default. The
+server publishes nothing of a schema that is not structural, and replaces `apiVersion`, `kind` and `metadata`
+with its own schema, also in embedded resources. OpenAPI v2 has no defaults for any type.
 
-Make the schema structural. You cannot change what the server publishes of embedded resources: mention the default in the
-description. A server that has not yet processed a changed CRD also causes this finding for some seconds. Only --live reports
-it.",
+Make the schema structural. You cannot change what the server publishes of embedded resources: mention the
+default in the description. A server that has not yet processed a changed CRD also causes this finding for
+some seconds. Only --live reports it.",
     check: None,
 };
 

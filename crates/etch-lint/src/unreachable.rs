@@ -17,13 +17,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "a default applies only if an optional object above it is present",
     help: "\
-The server fills in a default only if the object that contains it exists. If that object is optional and has no default
-itself, users who omit it get none of the defaults below it. For a Go field that is not a pointer, KEP-1929 (Non-pointer
-structs) has the generator write `default: {}`.
+The server fills in a default only if the object that contains it exists. If that object is optional and has
+no default itself, users who omit it get none of the defaults below it. For a Go field that is not a pointer,
+KEP-1929 (Non-pointer structs) has the generator write `default: {}`.
 
-If these defaults should always apply, give the object that contains them `default: {}`. If the object enables a feature
-by its presence, nothing is wrong. Not reported are objects that cannot be empty, because users must write them anyway;
-defaults that are a zero value; and `.status`, which a controller writes.",
+If these defaults should always apply, give the object that contains them `default: {}`. If the object enables
+a feature by its presence, nothing is wrong. Not reported are objects that cannot be empty, because users must
+write them anyway; defaults that are a zero value; and `.status`, which a controller writes.",
     check: Some(check),
 };
 
@@ -39,7 +39,8 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
         });
         for (path, (default, parent)) in waiting {
             let message = format!(
-                "the default {default} applies only if {parent} is present, which is optional and has no default"
+                "the default {default} applies only if {parent} is present, which is optional and has no \
+                 default"
             );
             report.add(&version.name, path, message);
         }

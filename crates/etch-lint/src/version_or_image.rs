@@ -15,15 +15,15 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a default is a version or an image",
     help: "\
-Such a default changes with nearly every release. Objects that never stored it change as soon as a user applies the new
-CRD, before the new controller runs; objects that stored it keep the old version for ever, and look as if their user had
-chosen it.
+Such a default changes with nearly every release. Objects that never stored it change as soon as a user
+applies the new CRD, before the new controller runs; objects that stored it keep the old version for ever, and
+look as if their user had chosen it.
 
-Leave the field empty and let the controller choose, and show its choice in the status. Not reported are fields with an
-enum.
+Leave the field empty and let the controller choose, and show its choice in the status. Not reported are
+fields with an enum.
 
-Where the default is meant to float, a DefaultsPolicy can have stored values follow it, as long as they have no owner. List its
-path in `onChange`, as the finding shows it.",
+Where the default is meant to float, a DefaultsPolicy can have stored values follow it, as long as they have
+no owner. List its path in `onChange`, as the finding shows it.",
     check: Some(check),
 };
 

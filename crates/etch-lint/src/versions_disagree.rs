@@ -16,13 +16,13 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "versions of the CRD have different defaults for the same field",
     help: "\
-The server fills in defaults by the schema of the version in which it stores an object, and by that of the version in
-which a request is made. If they differ, an object's value depends on the version of its last write, and on the time of
-that write. Reading an object at another version than its stored one shows none of the defaults that only this other
-version has.
+The server fills in defaults by the schema of the version in which it stores an object, and by that of the
+version in which a request is made. If they differ, an object's value depends on the version of its last
+write, and on the time of that write. Reading an object at another version than its stored one shows none of
+the defaults that only this other version has.
 
-Give all versions the same defaults for the fields that they share. Not reported is a zero value in one version and no
-default in another.",
+Give all versions the same defaults for the fields that they share. Not reported is a zero value in one
+version and no default in another.",
     check: Some(check),
 };
 

@@ -5,8 +5,8 @@
 /// Beyond this every float has run over, or is zero.
 const LARGEST_EXPONENT: i64 = 10_000;
 
-/// The float that follows the prefix `0x`, rounded half to even. `None` if that is not the form, or the float is
-/// too large for a double.
+/// The float that follows the prefix `0x`, rounded half to even. `None` if that is not the form, or the float
+/// is too large for a double.
 pub(super) fn parse(digits: &str) -> Option<f64> {
     let (mantissa, exponent) = digits.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -102,8 +102,8 @@ pub fn parse_float(text: &str) -> Option<f64> {
     (value.is_finite() || named).then_some(value)
 }
 
-/// A number without the underscores between its digits; `None` if one is elsewhere. A prefix of the base counts
-/// as a digit.
+/// A number without the underscores between its digits; `None` if one is elsewhere. A prefix of the base
+/// counts as a digit.
 fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('_') {
         return Some(text.into());

@@ -80,7 +80,9 @@ fn details_are_the_servers() {
         "mode": {"type": "string", "enum": ["A", "b c"]},
         "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
         "when": {"type": "string", "format": "date-time"},
-        "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "maxItems": 1},
+        "tags": {
+            "type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "maxItems": 1,
+        },
     }, "required": ["gone"]});
     let object =
         json!({"count": -1, "name": "b", "mode": "x", "port": {}, "when": "noon", "tags": ["t", "t"]});
@@ -110,9 +112,8 @@ fn a_pattern_that_go_refuses_fails_every_text() {
     let document = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "["}}});
     assert_eq!(
         shown(check(&document, &json!({"a": ""})).iter()),
-        [
-            "Invalid a: a in body should match '[, but pattern is invalid: error parsing regexp: missing closing ]: `[`'"
-        ]
+        ["Invalid a: a in body should match '[, but pattern is invalid: error parsing regexp: missing \
+             closing ]: `[`'"]
     );
 }
 
@@ -197,7 +198,9 @@ fn what_the_schema_asks_for_is_told_without_values() {
         "enum": { "type": "string", "enum": ["x"] },
         "type": { "type": "integer" },
         "map": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } },
-        "not": { "type": "object", "not": { "required": ["a"] }, "properties": { "a": { "type": "string" } } },
+        "not": {
+            "type": "object", "not": { "required": ["a"] }, "properties": { "a": { "type": "string" } },
+        },
     } });
     let whole = json!({ "type": "object", "properties": { "spec": document } });
     let spec = json!({
@@ -206,7 +209,8 @@ fn what_the_schema_asks_for_is_told_without_values() {
     });
     let found = check(&whole, &json!({ "spec": spec }));
     assert_eq!(found.values.len(), 7, "{found:?}");
-    let ruled = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "x-kubernetes-validations": [
+    let ruled = json!({ "type": "object", "properties": { "text": { "type": "string" } },
+        "x-kubernetes-validations": [
         { "rule": "self.text == ''", "messageExpression": "self.text" },
         { "rule": "int(self.text) > 0", "message": "text is a number" },
         { "rule": "self.text.size() < 3", "message": "text is short" },
@@ -239,7 +243,11 @@ fn a_number_out_of_range_is_asked_for_by_its_format() {
 fn updates_are_refused_by_the_value_whose_schema_is_violated() {
     let document = json!({ "type": "object", "required": ["gone", "a.b"], "minProperties": 9,
         "properties": {
-            "o": { "type": "object", "required": ["x.y"], "properties": { "n": { "type": "integer", "maximum": 1 } } },
+            "o": {
+                "type": "object", "required": ["x.y"], "properties": {
+                    "n": { "type": "integer", "maximum": 1 },
+                },
+            },
             "l": { "type": "array", "items": { "type": "object", "required": ["x"] } },
         } });
     let found = check(&document, &json!({ "o": { "n": 2 }, "l": [{}] }));
@@ -264,7 +272,8 @@ fn updates_are_refused_by_the_value_whose_schema_is_violated() {
 fn rules_are_run_over_an_object_that_exists_whatever_its_values_are() {
     let refused = |spec: Value, more: &Value| {
         let mut document = json!({ "type": "object", "properties": {
-            "a": { "type": "string" }, "m": { "type": "string", "enum": ["1"] }, "n": { "type": "integer" } } });
+            "a": { "type": "string" }, "m": { "type": "string", "enum": ["1"] },
+            "n": { "type": "integer" } } });
         document.as_object_mut().expect("a schema").extend(more.as_object().expect("keywords").clone());
         let document = json!({ "type": "object", "properties": { "spec": document } });
         let schema = schema(&document);

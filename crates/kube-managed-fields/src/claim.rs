@@ -158,11 +158,21 @@ mod tests {
 
     fn claimed(fields: Value, path: &[Step]) -> bool {
         let schema = Schema::parse(&json!({ "type": "object", "properties": {
-            "one": { "type": "object", "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } },
-            "whole": { "type": "object", "x-kubernetes-map-type": "atomic", "properties": { "a": { "type": "integer" } } },
-            "list": { "type": "array", "items": { "type": "object", "properties": { "a": { "type": "integer" } } } },
+            "one": {
+                "type": "object", "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } },
+            },
+            "whole": {
+                "type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+                    "a": { "type": "integer" },
+                },
+            },
+            "list": {
+                "type": "array", "items": { "type": "object", "properties": { "a": { "type": "integer" } } },
+            },
             "ports": {
-                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "name"],
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [
+                    "port", "name",
+                ],
                 "items": { "type": "object", "properties": {
                     "port": { "type": "integer" }, "name": { "type": "string" }, "a": { "type": "integer" },
                 }},
@@ -173,8 +183,12 @@ mod tests {
         }}))
         .expect("a schema");
         let object = json!({
-            "one": { "a": 1, "b": 2 }, "whole": { "a": 1 }, "list": [{ "a": 1 }], "names": { "x": { "a": 1 } },
-            "ports": [{ "port": 80, "name": "a<b", "a": 1 }, { "port": 81, "a": 1 }], "free": { "x": { "a": 1 } },
+            "one": { "a": 1, "b": 2 }, "whole": { "a": 1 }, "list": [{ "a": 1 }], "names": {
+                "x": { "a": 1 },
+            },
+            "ports": [{ "port": 80, "name": "a<b", "a": 1 }, { "port": 81, "a": 1 }], "free": {
+                "x": { "a": 1 },
+            },
         });
         let entry = json!({ "manager": "user", "fieldsV1": fields });
         is_claimed([Owner::from_entry(&entry)].into_iter(), &object, &schema, path)

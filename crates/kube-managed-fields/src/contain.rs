@@ -86,7 +86,9 @@ mod tests {
         let schema = Schema::parse(&json!({ "type": "object", "properties": { "spec": {
             "type": "object",
             "properties": {
-                "a": { "type": "object", "properties": { "b": { "type": "string" }, "c": { "type": "string" } } },
+                "a": {
+                    "type": "object", "properties": { "b": { "type": "string" }, "c": { "type": "string" } },
+                },
                 "tags": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } },
                 "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
             },

@@ -151,8 +151,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The schema of a field. Where unknown fields are preserved, the server deduces one for them: owners name the
-/// parts of objects, and lists as a whole.
+/// The schema of a field. Where unknown fields are preserved, the server deduces one for them: owners name
+/// the parts of objects, and lists as a whole.
 ///
 /// Source: kube-openapi `pkg/schemaconv/smd.go`, `__untyped_deduced_`.
 fn field_schema<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {

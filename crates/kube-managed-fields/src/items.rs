@@ -123,7 +123,12 @@ mod tests {
 
     #[test]
     fn the_first_item_of_those_that_are_meant_is_found() {
-        let list = json!([{"a": 1, "b": "x"}, {"a": 1.0, "b": "y"}, {"a": "1"}, 7, {"a": 1, "b": "x", "c": 2}, 7.0, "7", {"a": [1]}]);
+        let list = json!([
+            {"a": 1, "b": "x"}, {"a": 1.0, "b": "y"}, {"a": "1"}, 7, {"a": 1, "b": "x", "c": 2}, 7.0, "7",
+            {"a": [
+                1,
+            ]},
+        ]);
         let mut items = Items::of(list.as_array().expect("a list"));
         let cases = [
             (json!({"a": 1, "b": "x"}), Some(0)),

@@ -53,9 +53,12 @@ mod tests {
     fn an_entry_is_read_in_full_or_not_at_all() {
         let entry = |field: &str, value: Value| {
             let mut entry = json!({
-                "manager": "m", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+                "manager": "m", "operation": "Update", "apiVersion": "example.com/v1",
+                "fieldsType": "FieldsV1",
                 "fieldsV1": { "f:spec": {
-                    ".": {}, "f:a": {}, "f:list": { "k:{\"name\":\"x\"}": { "f:name": {} }, "v:\"x\"": {}, "i:0": {} },
+                    ".": {}, "f:a": {}, "f:list": {
+                        "k:{\"name\":\"x\"}": { "f:name": {} }, "v:\"x\"": {}, "i:0": {},
+                    },
                 }},
             });
             entry[field] = value;

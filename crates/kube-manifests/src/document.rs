@@ -161,8 +161,8 @@ impl Document {
         self.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether the document is a CRD, of whatever `apiVersion`: where that is missing or misspelt, it is one that
-    /// kubectl refuses.
+    /// Whether the document is a CRD, of whatever `apiVersion`: where that is missing or misspelt, it is one
+    /// that kubectl refuses.
     pub fn is_crd(&self) -> bool {
         self.kind() == "CustomResourceDefinition"
     }

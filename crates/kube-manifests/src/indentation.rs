@@ -1,13 +1,13 @@
-//! Tabs in the white space that a line begins with: YAML 1.2 lets them stand before a comment and in a blank line, and
-//! kubectl refuses them there.
+//! Tabs in the white space that a line begins with: YAML 1.2 lets them stand before a comment and in a blank
+//! line, and kubectl refuses them there.
 //!
 //! Source: go.yaml.in/yaml/v2 `scannerc.go`, `yaml_parser_scan_to_next_token` and
 //! `yaml_parser_scan_block_scalar_breaks`.
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 
-/// The line of a document, from 1 on, with a tab that kubectl refuses. What else is wrong with the document is not
-/// reported here.
+/// The line of a document, from 1 on, with a tab that kubectl refuses. What else is wrong with the document
+/// is not reported here.
 pub(super) fn refused_tab(text: &str, options: &Options) -> Option<usize> {
     if !text.lines().any(begins_with_tab) {
         return None;

@@ -31,7 +31,8 @@ fn documents_are_counted_and_blank_ones_are_none() {
 #[test]
 fn items_of_lists_are_documents() {
     let yaml = "apiVersion: v1\nitems:\n- {a: 1}\n- {a: 2}\nkind: List\n---\nkind: K\nitems: [1]\n";
-    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2: {\"items\":[1],\"kind\":\"K\"}";
+    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2: \
+        {\"items\":[1],\"kind\":\"K\"}";
     assert_eq!(read(yaml), expected);
     let json = r#"{"kind":"KList","items":[{"a":1},{"a":2}]} {"items":[{"a":3}],"kind":"KList"}"#;
     let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2, item 1: {\"a\":3}";
@@ -62,11 +63,13 @@ fn items_that_are_no_objects_are_refused_as_by_kubectl() {
 
 #[test]
 fn lists_in_lists_are_refused_as_by_kubectl() {
-    let expected = "error: stdin, item 1: is a list in a list, which kubectl refuses; put its items into the outer list\n\
-                    error: stdin, item 2: is a list in a list, which kubectl refuses; put its items into the outer list\n\
-                    stdin, item 3: {\"items\":null,\"kind\":\"List\"}\nstdin, item 4: {\"a\":3}";
+    let expected = "error: stdin, item 1: is a list in a list, which kubectl refuses; put its items into the \
+        outer list\n\
+        error: stdin, item 2: is a list in a list, which kubectl refuses; put its items into the outer list\n\
+        stdin, item 3: {\"items\":null,\"kind\":\"List\"}\nstdin, item 4: {\"a\":3}";
     for text in [
-        "kind: List\nitems:\n- kind: List\n  items:\n  - {a: 1}\n- {kind: K, items: []}\n- {kind: List, items: null}\n- {a: 3}\n",
+        "kind: List\nitems:\n- kind: List\n  items:\n  - {a: 1}\n- {kind: K, items: []}\n- {kind: List, \
+         items: null}\n- {a: 3}\n",
         r#"{"kind":"List","items":[{"kind":"List","items":[{"a":1}]},{"kind":"K","items":[]},{"kind":"List","items":null},{"a":3}]}"#,
     ] {
         assert_eq!(read(text), expected, "{text}");
@@ -238,7 +241,8 @@ fn what_kubectl_refuses_is_refused_with_its_line() {
         ),
         (
             "a: 1\nb: x\u{2028}y\n",
-            "line 2: kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the end of a line: remove it",
+            "line 2: kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the end of a \
+             line: remove it",
         ),
         (
             "a: 1\n\t\nb: 1\n",
@@ -440,7 +444,7 @@ fn beyond_a_thousand_levels_a_document_is_an_error_of_its_own() {
     let metadata = r#"{"name":"n","namespace":"ns"}"#;
     for (levels, is_too_deep) in [(1_000, false), (1_001, true), (9_000, true)] {
         let object = format!(r#"{{"a":{},"kind":"K","metadata":{metadata}}}"#, nested(levels));
-        let told = |place: &str| match is_too_deep {
+        let reported = |place: &str| match is_too_deep {
             true => format!("error: {place}: {TOO_DEEP}"),
             false => format!("{place}: {object}"),
         };
@@ -450,11 +454,11 @@ fn beyond_a_thousand_levels_a_document_is_an_error_of_its_own() {
             let next = if begins.is_empty() { "" } else { "\n---\n" };
             assert_eq!(
                 read(&format!("{begins}{object}{next}{{\"kind\":\"K\"}}")),
-                format!("{}\n{fine}", told("stdin"))
+                format!("{}\n{fine}", reported("stdin"))
             );
             let list = format!(r#"{begins}{{"kind":"List","items":[{object},{{"kind":"K"}}]}}"#);
             let fine = "stdin, item 2: {\"kind\":\"K\"}";
-            assert_eq!(read(&list), format!("{}\n{fine}", told("stdin, item 1")));
+            assert_eq!(read(&list), format!("{}\n{fine}", reported("stdin, item 1")));
         }
     }
     // What an alias stands for is nested in what it stands in.

@@ -156,7 +156,11 @@ mod tests {
 
     #[test]
     fn is_laid_out_as_kubectl_does() {
-        let value = json!({"apiVersion": "v1", "spec": {"list": [{"a": 1, "b": []}, [2, [3]], "x"], "empty": {}, "none": null}});
+        let value = json!({
+            "apiVersion": "v1", "spec": {
+                "list": [{"a": 1, "b": []}, [2, [3]], "x"], "empty": {}, "none": null,
+            },
+        });
         let expected = "\
 apiVersion: v1
 spec:

@@ -80,14 +80,16 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
                 if flow > 0 && span.byte_range().is_some_and(|range| is_cut(text, range)) =>
             {
                 // As YAML 1.1 has it, such a text ends or continues elsewhere.
-                let problem = "kubectl reads a ? or : next to this text otherwise: put the text in quotes, with a space behind a colon";
+                let problem = "kubectl reads a ? or : next to this text otherwise: put the text in quotes, \
+                    with a space behind a colon";
                 Err(Failure::Wrong(problem.to_owned()))
             }
             Event::Scalar(ref text, ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded, ..)
                 if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) =>
             {
                 // In YAML 1.1 the next line begins there.
-                let problem = "kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the end of a line: remove it";
+                let problem = "kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the \
+                    end of a line: remove it";
                 Err(Failure::Wrong(problem.to_owned()))
             }
             event => Ok(event),
@@ -103,10 +105,11 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
     Ok(())
 }
 
-/// Whether kubectl ends a plain scalar in brackets elsewhere: a `?` in it is a mark of its own, and so is a `:` before
-/// it, while a `:` right before the next mark belongs to the scalar.
+/// Whether kubectl ends a plain scalar in brackets elsewhere: a `?` in it is a mark of its own, and so is a
+/// `:` before it, while a `:` right before the next mark belongs to the scalar.
 ///
-/// Source: go.yaml.in/yaml/v2 `scannerc.go`, `yaml_parser_fetch_next_token` and `yaml_parser_scan_plain_scalar`.
+/// Source: go.yaml.in/yaml/v2 `scannerc.go`, `yaml_parser_fetch_next_token` and
+/// `yaml_parser_scan_plain_scalar`.
 fn is_cut(text: &str, range: Range<usize>) -> bool {
     let (Some(scalar), Some(behind)) = (text.get(range.clone()), text.get(range.end..)) else { return false };
     let is_key = behind.strip_prefix(':').is_some_and(|value| value.starts_with([',', ']', '}']));
@@ -418,8 +421,8 @@ impl Composer<'_, '_> {
         GO_ON
     }
 
-    /// Records a key that its mapping has already: kubectl takes the last value, or either if the types of the
-    /// keys differ.
+    /// Records a key that its mapping has already: kubectl takes the last value, or either if the types of
+    /// the keys differ.
     fn note_duplicate(&mut self, name: String, is_other_type: bool) {
         let in_items =
             matches!(&self.frames[..], [_, Frame { holder: Holder::List { .. }, .. }, ..] if self.is_list());

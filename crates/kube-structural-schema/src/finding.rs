@@ -79,8 +79,8 @@ pub enum Refused {
     Never,
     /// All.
     Always,
-    /// All, though the object can be created: a rule compares it with what it was, and no unchanged object meets
-    /// that.
+    /// All, though the object can be created: a rule compares it with what it was, and no unchanged object
+    /// meets that.
     EveryUpdate,
 }
 
@@ -118,8 +118,8 @@ pub struct Finding {
     pub quoted: Option<Box<str>>,
     /// Which updates of an object with it are refused.
     pub refused: Refused,
-    /// The place of the value that such an update changes, in the server's writing, if it is not the finding's
-    /// own: a missing field is wrong with the object that lacks it.
+    /// The place of the value that such an update changes, in the server's writing, if it is not the
+    /// finding's own: a missing field is wrong with the object that lacks it.
     pub judged: Option<Box<str>>,
 }
 
@@ -156,8 +156,8 @@ impl Finding {
         Self { refused, ..self }
     }
 
-    /// The finding of the schema of the value at this place, which is empty for the whole object. Every update
-    /// changes that in its metadata.
+    /// The finding of the schema of the value at this place, which is empty for the whole object. Every
+    /// update changes that in its metadata.
     #[must_use]
     pub fn judged_at(self, place: &str) -> Self {
         if place.is_empty() {

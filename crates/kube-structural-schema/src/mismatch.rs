@@ -62,7 +62,7 @@ mod tests {
         Off,
     }
 
-    fn told(document: Value) -> String {
+    fn reported(document: Value) -> String {
         without_values(&Known::deserialize(&document).expect_err("it does not fit"))
     }
 
@@ -81,18 +81,18 @@ mod tests {
             (json!({ "mode": "On", "pair": [7] }), "it has not the form that is expected"),
             (json!("canary"), "invalid type: string, expected an object"),
         ] {
-            assert_eq!(told(document.clone()), text, "{document}");
+            assert_eq!(reported(document.clone()), text, "{document}");
         }
     }
 
     #[test]
     fn a_place_is_kept() {
-        let told =
+        let reported =
             |text: &str| without_values(&serde_json::from_str::<Known>(text).expect_err("it does not fit"));
         assert_eq!(
-            told("{\"mode\": \"canary\"}"),
+            reported("{\"mode\": \"canary\"}"),
             "unknown value, expected `On` or `Off` at line 1 column 17"
         );
-        assert_eq!(told("{\"mode\" canary"), "expected `:` at line 1 column 9");
+        assert_eq!(reported("{\"mode\" canary"), "expected `:` at line 1 column 9");
     }
 }

@@ -15,8 +15,8 @@ pub fn dns_label(name: &str, unit: &str) -> Vec<String> {
             "must not contain dots".to_owned()
         } else {
             malformed(
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
-                 end with an alphanumeric character",
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
+                 must start and end with an alphanumeric character",
                 LABEL,
                 &["my-name", "123-abc"],
             )
@@ -30,8 +30,8 @@ pub fn dns_1035_label(name: &str, unit: &str) -> Vec<String> {
     let mut problems = too_long(name, 63, unit);
     if !is_label(name, |first| first.is_ascii_lowercase()) {
         problems.push(malformed(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-             character, and end with an alphanumeric character",
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+             alphabetic character, and end with an alphanumeric character",
             "[a-z]([-a-z0-9]*[a-z0-9])?",
             &["my-name", "abc-123"],
         ));
@@ -44,8 +44,8 @@ pub fn dns_subdomain(name: &str, unit: &str) -> Vec<String> {
     let mut problems = too_long(name, 253, unit);
     if !is_subdomain(name) {
         problems.push(malformed(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-             start and end with an alphanumeric character",
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+             and must start and end with an alphanumeric character",
             SUBDOMAIN,
             &["example.com"],
         ));
@@ -70,7 +70,8 @@ pub fn qualified_name(name: &str) -> Vec<String> {
         _ => {
             let text = malformed(KEY_MESSAGE, KEY, KEY_EXAMPLES);
             return vec![format!(
-                "a valid label key {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+                "a valid label key {text} with an optional DNS subdomain prefix and '/' (e.g. \
+                 'example.com/MyName')"
             )];
         }
     };
@@ -89,8 +90,8 @@ pub fn label_value(value: &str) -> Vec<String> {
     let mut problems = too_long(value, 63, BYTES);
     if !value.is_empty() && !is_key(value) {
         problems.push(malformed(
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
-             start and end with an alphanumeric character",
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+             and must start and end with an alphanumeric character",
             "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
             &["MyValue", "my_value", "12345"],
         ));
@@ -98,8 +99,8 @@ pub fn label_value(value: &str) -> Vec<String> {
     problems
 }
 
-/// A name that may be followed by more. If it ends in a dash, upstream looks at it with its last two characters
-/// replaced.
+/// A name that may be followed by more. If it ends in a dash, upstream looks at it with its last two
+/// characters replaced.
 pub fn masked(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => {
@@ -115,8 +116,8 @@ pub fn masked(name: &str) -> String {
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const KEY: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                           alphanumeric character";
+const KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+    with an alphanumeric character";
 const KEY_EXAMPLES: &[&str] = &["MyName", "my.name", "123-abc"];
 
 fn is_subdomain(name: &str) -> bool {

@@ -423,7 +423,8 @@ impl<'m> Checker<'_, 'm> {
             }
             other => {
                 let error = format!(
-                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or \
+                     dynamic)"
                 );
                 (self.fail(fold.range, error), Type::Dyn)
             }

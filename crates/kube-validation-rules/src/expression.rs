@@ -119,14 +119,14 @@ impl Expression {
         let named =
             named.map(|(name, node)| (name.clone(), Type::of_node(&variables.nodes[*node]))).collect();
         let globals = Globals { current: Type::Dyn, old: Type::Dyn, named };
-        let tree = syntax::parse(source, Library::ALL).map_err(told)?;
-        let checked = check(source, &tree, &globals, Library::ALL).map_err(told)?;
+        let tree = syntax::parse(source, Library::ALL).map_err(reported)?;
+        let checked = check(source, &tree, &globals, Library::ALL).map_err(reported)?;
         if let Some(name) = undeclared(&checked) {
             return Err(format!("undeclared reference to '{name}'"));
         }
         let wrong = literals::check_mixed(source, &tree, &checked);
         if !wrong.is_empty() {
-            return Err(told(wrong));
+            return Err(reported(wrong));
         }
         let given = checked.types[tree.root.index()].clone().unwrap_or(Type::Dyn);
         let expected = match wanted {
@@ -245,7 +245,7 @@ fn may_be_object(ty: &Type<'_>) -> bool {
 }
 
 /// Problems in one line.
-fn told(problems: Vec<Problem>) -> String {
+fn reported(problems: Vec<Problem>) -> String {
     problems.into_iter().map(|problem| problem.text).collect::<Vec<_>>().join("; ")
 }
 
@@ -322,7 +322,9 @@ mod tests {
             "code": { "type": "string", "maxLength": 4 },
             "many": { "type": "array", "maxItems": 50_000, "items": { "type": "integer" } },
             "codes": { "type": "array", "maxItems": 5, "items": { "type": "string", "maxLength": 4 } },
-            "parts": { "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer" } } } },
+            "parts": {
+                "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer" } } },
+            },
         }});
         Variables::new()
             .described(&["self", "oldSelf"], &Schema::parse(&schema).expect("a schema"), false)

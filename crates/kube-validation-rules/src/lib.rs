@@ -25,9 +25,9 @@
 //! # Where it is known to differ from the server
 //! - Time zones by name (`getHours('Europe/Paris')`) are those of the database that is built in: the server's
 //!   may be older or newer, and knows more of the time before 1970.
-//! - Rules that make a message of protocol buffers (`google.protobuf.Duration{}`) are not judged: they cost nothing,
-//!   and are taken to hold. In an [`Expression`] such a message does not compile. The authorizer's functions
-//!   do not compile; on the server they do, on values of no type, and then fail.
+//! - Rules that make a message of protocol buffers (`google.protobuf.Duration{}`) are not judged: they cost
+//!   nothing, and are taken to hold. In an [`Expression`] such a message does not compile. The authorizer's
+//!   functions do not compile; on the server they do, on values of no type, and then fail.
 //! - Maps are gone through in the order of their keys. The server's order is random, so where it decides (a
 //!   `map()` over a map, which rule exceeds a budget) the server's own answer differs from time to time.
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.

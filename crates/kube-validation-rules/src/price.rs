@@ -19,8 +19,8 @@ pub(crate) struct Price {
     pub(crate) unresolved: Counted,
     /// The most it may cost, without what its arguments do.
     pub(crate) estimated: fn(&Given<'_>) -> Estimate,
-    /// Whether the call goes through all pairs of elements, and what is counted depends on its arguments alone.
-    /// Then it does not run where that is too much.
+    /// Whether the call goes through all pairs of elements, and what is counted depends on its arguments
+    /// alone. Then it does not run where that is too much.
     pub(crate) of_pairs: bool,
 }
 

@@ -313,8 +313,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports rules that could not be run. `asked` states that without values. The server lets no update pass
-    /// because its value is an old one: it does so only for a rule that is false.
+    /// Reports rules that could not be run. `asked` states that without values. The server lets no update
+    /// pass because its value is an old one: it does so only for a rule that is false.
     fn report(&mut self, place: &Trail<'_>, asked: String, detail: impl Into<String>) {
         let finding = Finding::new(Kind::Invalid, field_path::render(self.base, place), detail);
         self.findings.push(finding.asking(asked).refusing(Refused::Always));
@@ -388,13 +388,16 @@ impl Run<'_> {
                 place,
                 asked(),
                 format!(
-                    "'{fault}': call arguments did not match a supported operator, function or macro signature \
-                     for rule: {name}"
+                    "'{fault}': call arguments did not match a supported operator, function or macro \
+                     signature for rule: {name}"
                 ),
             ),
             Err(fault @ Fault::TooExpensive) => self.stop(
                 place,
-                format!("'{fault}': no further validation rules will be run due to call cost exceeds limit for rule: {name}"),
+                format!(
+                    "'{fault}': no further validation rules will be run due to call cost exceeds limit \
+                    for rule: {name}"
+                ),
             ),
             Err(fault) => {
                 let detail = format!("{fault} evaluating rule: {name}");
@@ -457,8 +460,8 @@ impl Run<'_> {
     fn message(&mut self, plan: &Plan, source: &str, inputs: &Inputs<'_>) -> Result<Option<String>, String> {
         let (result, cost) = evaluate(plan, inputs);
         if !self.spend(cost) {
-            return Err("messageExpression evaluation failed due to running out of cost budget, no further validation \
-                        rules will be run"
+            return Err("messageExpression evaluation failed due to running out of cost budget, no further \
+                validation rules will be run"
                 .to_owned());
         }
         match result {
@@ -468,7 +471,8 @@ impl Run<'_> {
                 Ok(fits.then(|| text.to_owned()))
             }
             Err(Fault::TooExpensive) => Err(format!(
-                "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source:?}"
+                "no further validation rules will be run due to call cost exceeds limit for \
+                 messageExpression: {source:?}"
             )),
             _ => Ok(None),
         }

@@ -11,8 +11,8 @@ thread_local! {
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Runs something on this thread so that what it evaluates ends once the flag is set: each expression as if it
-/// cost too much. The result is of no use then.
+/// Runs something on this thread so that what it evaluates ends once the flag is set: each expression as if
+/// it cost too much. The result is of no use then.
 pub fn until_stopped<T>(stop: Arc<AtomicBool>, run: impl FnOnce() -> T) -> T {
     let _outer = Outer(STOP.replace(Some(stop)));
     run()

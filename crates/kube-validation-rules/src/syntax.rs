@@ -21,8 +21,8 @@ const MAX_CODE_POINTS: usize = 100_000;
 /// As cel-go: nor such with more expressions in each other, in parentheses and brackets or not.
 const MAX_DEPTH: u16 = 250;
 
-/// Stack for the parser's own recursion, per byte of the expression and at least, in bytes. Without optimization
-/// an expression in parentheses takes 140 kB.
+/// Stack for the parser's own recursion, per byte of the expression and at least, in bytes. Without
+/// optimization an expression in parentheses takes 140 kB.
 const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 16 * 1024 } else { 4 * 1024 };
 const MIN_STACK: usize = if cfg!(debug_assertions) { 64 << 20 } else { 4 << 20 };
 

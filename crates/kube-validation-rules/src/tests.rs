@@ -186,13 +186,22 @@ fn a_rule_that_makes_a_message_is_not_judged() {
 #[test]
 fn broken_rules_are_told_with_their_place() {
     let schema = json!({"type": "object", "properties": {
-        "a": {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}]}},
-        "b": {"type": "object", "additionalProperties": {"type": "integer", "x-kubernetes-validations": [{"rule": "1"}]}},
-        "c": {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-validations": [{"rule": "true"}]}}}});
+        "a": {
+            "type": "array", "items": {
+                "type": "string", "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}],
+            },
+        },
+        "b": {
+            "type": "object", "additionalProperties": {
+                "type": "integer", "x-kubernetes-validations": [{"rule": "1"}],
+            },
+        },
+        "c": {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-validations": [{"rule": "true"}]}}}});
     let broken = compile(&schema, false).expect("rules").broken_rules();
-    let told: Vec<_> = broken.iter().map(|broken| (broken.place.to_string(), broken.index)).collect();
+    let reported: Vec<_> = broken.iter().map(|broken| (broken.place.to_string(), broken.index)).collect();
     // `c` has no type in expressions, so the server runs nothing there.
-    assert_eq!(told, [(".a[]".to_owned(), Some(1)), (".b{}".to_owned(), Some(0))]);
+    assert_eq!(reported, [(".a[]".to_owned(), Some(1)), (".b{}".to_owned(), Some(0))]);
 }
 
 #[test]

@@ -14,8 +14,8 @@ const FLAGS: &str = "-mod=readonly -buildvcs=false -trimpath -gcflags=all=-dwarf
 /// `go`, whatever workspace and flags the user has set, and with more memory in less time, unless `GOGC` is
 /// set.
 ///
-/// It builds all programs with the same flags: many contain the same packages, and its cache has a package once
-/// for each set of flags.
+/// It builds all programs with the same flags: many contain the same packages, and its cache has a package
+/// once for each set of flags.
 pub fn go() -> Command {
     let mut go = Command::new("go");
     if env::var_os("GOGC").is_none() {

@@ -32,14 +32,15 @@ const CODE: &[Step] = &[
     ("lint of otlp", "cargo clippy --workspace --bin etch --features etch/otlp -- --deny warnings"),
     (
         "documentation",
-        "cargo doc --workspace --no-deps --document-private-items --config build.rustdocflags=[\"-Dwarnings\"]",
+        "cargo doc --workspace --no-deps --document-private-items --config \
+         build.rustdocflags=[\"-Dwarnings\"]",
     ),
     ("examples in it", "cargo test --workspace --doc --no-fail-fast"),
     ("unit tests", "cargo test --workspace --lib --bins --no-fail-fast"),
 ];
 
-/// What the other steps need, made beside the first ones: the crates of the workspace wait for each other when
-/// they are built, and leave a processor idle.
+/// What the other steps need, made beside the first ones: the crates of the workspace wait for each other
+/// when they are built, and leave a processor idle.
 const TOOLS: &[Step] = &[
     // Compiled once, and kept beside what cargo builds.
     (
@@ -49,7 +50,8 @@ const TOOLS: &[Step] = &[
     // Minutes when go's build cache is cold, which no test should have to wait for.
     (
         "control plane",
-        "cargo run --package ci --bin launch -- control-plane --build-only --controllers clusterrole-aggregation-controller",
+        "cargo run --package ci --bin launch -- control-plane --build-only --controllers \
+         clusterrole-aggregation-controller",
     ),
 ];
 

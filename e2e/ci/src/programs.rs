@@ -170,13 +170,13 @@ impl Program {
         report(&format!("building {what} with go, once; this takes minutes when go's build cache is cold"));
         let start = Instant::now();
         let mut child = Supervised::spawn(&go, Stdio::inherit())?;
-        let mut said = Instant::now();
+        let mut wording = Instant::now();
         let status = loop {
             if let Some(status) = child.ended()? {
                 break status;
             }
-            if said.elapsed() >= PROGRESS {
-                said = Instant::now();
+            if wording.elapsed() >= PROGRESS {
+                wording = Instant::now();
                 report(&format!("building {what}: {} s", start.elapsed().as_secs()));
             }
             thread::sleep(Duration::from_millis(100));
@@ -213,15 +213,15 @@ fn lock(cache: &Path, what: &str) -> Result<File> {
     let path = cache.join("lock");
     let file = File::create(&path).with_context(|| format!("open {}", path.display()))?;
     let start = Instant::now();
-    let mut said = None::<Instant>;
+    let mut wording = None::<Instant>;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => bail!("lock {}: {error}", path.display()),
         }
-        if said.is_none_or(|said| said.elapsed() >= PROGRESS) {
-            said = Some(Instant::now());
+        if wording.is_none_or(|wording| wording.elapsed() >= PROGRESS) {
+            wording = Some(Instant::now());
             report(&format!("waiting for another build before {what}: {} s", start.elapsed().as_secs()));
         }
         thread::sleep(Duration::from_millis(200));

@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn what_failed_tests_printed_is_kept_and_their_names_are_not() {
-        let output = "test a ... ok\ntest b ... FAILED\n\nfailures:\n---- b ----\nnot stored\nfailures:\n    b\n\ntest result: FAILED. 1";
+        let output = "test a ... ok\ntest b ... FAILED\n\nfailures:\n---- b ----\nnot stored\nfailures:\n    \
+            b\n\ntest result: FAILED. 1";
         let mut report = Report::default();
         output
             .lines()

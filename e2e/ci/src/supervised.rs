@@ -105,8 +105,8 @@ impl Supervised {
         child.trim().parse().ok()
     }
 
-    /// Whether no thread of the process `child` can run, or this one has ended. After a signal that stops it, a
-    /// busy machine may take its time.
+    /// Whether no thread of the process `child` can run, or this one has ended. After a signal that stops it,
+    /// a busy machine may take its time.
     ///
     /// # Errors
     /// It cannot be waited for.

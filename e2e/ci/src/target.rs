@@ -10,8 +10,9 @@ use crate::root;
 
 /// Cargo's target folder: `CARGO_TARGET_DIR`, else the one that this program was built into. Always absolute.
 pub fn target_folder() -> anyhow::Result<PathBuf> {
-    if let Some(told) = env::var_os("CARGO_TARGET_DIR").filter(|told| !told.is_empty()) {
-        return path::absolute(&told).with_context(|| format!("CARGO_TARGET_DIR={}", told.to_string_lossy()));
+    if let Some(reported) = env::var_os("CARGO_TARGET_DIR").filter(|reported| !reported.is_empty()) {
+        return path::absolute(&reported)
+            .with_context(|| format!("CARGO_TARGET_DIR={}", reported.to_string_lossy()));
     }
     let program = env::current_exe().context("find this program")?;
     // Cargo marks the root of every target folder with this file.

@@ -315,8 +315,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Has the watch of CRDs show a CRD that is not as before: of our conditions the operator sees only the entry
-    /// in managedFields.
+    /// Has the watch of CRDs show a CRD that is not as before: of our conditions the operator sees only the
+    /// entry in managedFields.
     fn show_crd(&mut self, resource: usize, before: CrdState) {
         if self.resources[resource].crd_state() != before {
             let (now, revision) = (self.now, self.resources[resource].crd_revision());

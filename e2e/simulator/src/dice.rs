@@ -63,8 +63,8 @@ impl Dice {
         }
     }
 
-    /// The faults, and the requests to a server that lags behind, that may still be chosen; `None` for those of
-    /// a seed.
+    /// The faults, and the requests to a server that lags behind, that may still be chosen; `None` for those
+    /// of a seed.
     pub fn left(&self) -> Option<(u8, u8)> {
         match &self.0 {
             Source::Seed(_) => None,

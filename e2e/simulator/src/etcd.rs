@@ -484,8 +484,8 @@ impl Resource {
         let Some(backup) = self.backup.take() else { return false };
         clock.revision += 1;
         if backup.generation != self.generation() {
-            // The CRD has an earlier generation again; what follows has a number that none had, so that nobody
-            // confuses it with what is lost. API servers begin anew.
+            // The CRD has an earlier generation again; what follows has a number that none had, so that
+            // nobody confuses it with what is lost. API servers begin anew.
             let again = self.generations[backup.generation].clone();
             self.variant = again.variant;
             self.generations.push(again);

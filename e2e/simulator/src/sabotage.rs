@@ -136,7 +136,9 @@ impl Sabotage {
         };
         let metadata = || {
             let object = object();
-            json!({ "name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version() })
+            json!({
+                "name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version(),
+            })
         };
         let spec = || payload(object().json())["spec"].clone();
         let with_values = |metadata| json!({ "metadata": metadata, "spec": spec() });

@@ -347,7 +347,8 @@ impl Tag {
     /// The metadata of the simulator's object.
     pub fn metadata(self) -> Value {
         json!({
-            "name": NAME, "namespace": NAMESPACE, "uid": uid(self.uid), "resourceVersion": self.revision.to_string(),
+            "name": NAME, "namespace": NAMESPACE, "uid": uid(self.uid),
+            "resourceVersion": self.revision.to_string(),
         })
     }
 }

@@ -124,7 +124,8 @@ impl Write<'_> {
         }
     }
 
-    /// Whether a write may own a place: who writes to the status owns nothing else, and otherwise the reverse.
+    /// Whether a write may own a place: who writes to the status owns nothing else, and otherwise the
+    /// reverse.
     fn may_own(&self, place: &str) -> bool {
         let is_status =
             place.strip_prefix(".status").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

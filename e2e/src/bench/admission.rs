@@ -81,7 +81,9 @@ pub(super) fn machine() -> Value {
         "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
         "metadata": { "name": "worker", "namespace": "openshift-machine-api" },
         "spec": { "providerSpec": { "value": {
-            "apiVersion": "machine.openshift.io/v1beta1", "kind": "AWSMachineProviderConfig", "ami": { "id": "ami-1" },
+            "apiVersion": "machine.openshift.io/v1beta1", "kind": "AWSMachineProviderConfig", "ami": {
+                "id": "ami-1",
+            },
             "subnet": { "id": "subnet-1" }, "iamInstanceProfile": { "id": "profile" },
             "blockDevices": [{ "ebs": { "encrypted": true, "volumeSize": 120, "volumeType": "gp3" } }],
             "placement": { "availabilityZone": "eu-west-1a" }, "tags": [],

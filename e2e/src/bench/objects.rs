@@ -61,7 +61,8 @@ fn object(index: usize, bytes: usize) -> Value {
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "Report",
         "metadata": {
-            "name": name(index), "namespace": "default", "uid": format!("00000000-0000-4000-8000-{index:012}"),
+            "name": name(index), "namespace": "default",
+            "uid": format!("00000000-0000-4000-8000-{index:012}"),
             "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1,
             "managedFields": [{
                 "manager": "kubectl", "operation": "Apply", "apiVersion": format!("{GROUP}/v1"),

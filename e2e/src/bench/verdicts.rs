@@ -108,9 +108,11 @@ mod tests {
     fn a_large_crd_is_as_sound_as_what_it_is_made_of() {
         let small = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "things.example.com"},
-            "spec": {"group": "example.com", "scope": "Cluster", "names": {"plural": "things", "kind": "Thing"},
+            "spec": {"group": "example.com", "scope": "Cluster",
+                "names": {"plural": "things", "kind": "Thing"},
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                    {"type": "object", "properties": {"spec": {"type": "string", "description": "x".repeat(100_000)}}}}}]}});
+                    {"type": "object", "properties": {"spec": {"type": "string",
+                        "description": "x".repeat(100_000)}}}}}]}});
         let large = enlarged(&small.into());
         assert!(large.to_vec().len() >= LARGE);
         assert_eq!(validate_create(&large).expect("decodes"), []);

@@ -171,7 +171,8 @@ fn serve_reviews(side: Option<admission_server::Side>) -> anyhow::Result<bool> {
     let wanted = admission_server::WANTED;
     writeln!(
         io::stderr(),
-        "{} reviews per second (wanted: {}), 99 of 100 within {:.2} ms (wanted: {}), and {:.1} MiB at most (wanted: {})",
+        "{} reviews per second (wanted: {}), 99 of 100 within {:.2} ms (wanted: {}), and {:.1} MiB at most \
+         (wanted: {})",
         measured.per_second,
         wanted.per_second,
         measured.p99_ms,
@@ -205,7 +206,8 @@ fn engine(names: &[String]) -> anyhow::Result<bool> {
     let worst = Worst::of(&measurements);
     writeln!(
         io::stderr(),
-        "filling takes at most {:.3} of a deep copy (wanted: {}); Go's Default takes at least {:.1} times as long (wanted: {})",
+        "filling takes at most {:.3} of a deep copy (wanted: {}); Go's Default takes at least {:.1} times as \
+         long (wanted: {})",
         worst.fill_to_copy,
         WANTED.fill_to_copy,
         worst.go_default_to_fill,

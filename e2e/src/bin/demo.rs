@@ -52,7 +52,7 @@ async fn run(Arguments { keep }: Arguments) -> Result<bool> {
     };
     let mut screen = Screen::new(io::stdout().lock(), Style::of(&io::stdout()));
     let ending = tokio::select! {
-        told = demo::run(&mut screen) => told?,
+        reported = demo::run(&mut screen) => reported?,
         () = signalled() => bail!("interrupted"),
     };
     if keep {

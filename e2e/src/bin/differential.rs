@@ -109,8 +109,8 @@ fn write_report(
     let mismatched: u64 = report.mismatches.values().map(|mismatch| mismatch.count).sum();
     writeln!(
         output,
-        "{op}: {} pairs of seed {} against Kubernetes {}, {mismatched} mismatched in {} ways, {} with wavering answers, \
-         {} without an answer, {:.0} s",
+        "{op}: {} pairs of seed {} against Kubernetes {}, {mismatched} mismatched in {} ways, {} with \
+         wavering answers, {} without an answer, {:.0} s",
         report.compared,
         arguments.seed,
         arguments.kubernetes.as_str(),

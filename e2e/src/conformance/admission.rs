@@ -272,7 +272,8 @@ pub fn run(schemas: &Schemas, paths: &[PathBuf], report: &mut impl Write) -> Res
         let percent = *passed as f64 * 100.0 / lines as f64;
         writeln!(
             report,
-            "{platform}: {passed} of {lines} agree ({percent:.2} %); the types of errors agree in {same_types}"
+            "{platform}: {passed} of {lines} agree ({percent:.2} %); the types of errors agree in \
+             {same_types}"
         )?;
     }
     for (why, lines) in &skipped {

@@ -219,11 +219,11 @@ mod tests {
 
     #[test]
     fn crds_agree_by_details_save_for_a_compilers_words() {
-        let said = |detail: &str| Outcome::Issues(vec![issue("t", "f", detail)]);
+        let wording = |detail: &str| Outcome::Issues(vec![issue("t", "f", detail)]);
         let twice = Outcome::Issues(vec![issue("t", "f", "d"), issue("t", "f", "d")]);
-        assert_eq!(compare(Op::CrdCreate, &said("d"), &twice), Ok(()));
-        assert!(compare(Op::CrdCreate, &said("d"), &said("e")).is_err());
-        let wrong = |words: &str| said(&format!("isn't: error parsing regexp: {words}"));
+        assert_eq!(compare(Op::CrdCreate, &wording("d"), &twice), Ok(()));
+        assert!(compare(Op::CrdCreate, &wording("d"), &wording("e")).is_err());
+        let wrong = |words: &str| wording(&format!("isn't: error parsing regexp: {words}"));
         assert_eq!(compare(Op::CrdUpdate, &wrong("a"), &wrong("b")), Ok(()));
     }
 

@@ -228,7 +228,11 @@ impl Outcome {
                 issues.sort_by_key(|issue| (&issue.field, &issue.kind, &issue.detail));
                 let issues: Vec<_> = issues
                     .into_iter()
-                    .map(|Issue { kind, field, detail }| json!({"type": kind, "field": field, "detail": detail}))
+                    .map(|Issue { kind, field, detail }| {
+                        json!({
+                            "type": kind, "field": field, "detail": detail,
+                        })
+                    })
                     .collect();
                 json!({ "errors": issues }).into()
             }

@@ -52,7 +52,8 @@ pub async fn kubectl(kubernetes: &Kubernetes) -> Result<PathBuf> {
     ensured(Program::kubernetes("kubectl", kubernetes)).await
 }
 
-/// Finds or builds a program on a thread of its own: unlike a task, it does not keep this process from ending.
+/// Finds or builds a program on a thread of its own: unlike a task, it does not keep this process from
+/// ending.
 async fn ensured(program: Program) -> Result<PathBuf> {
     let (sender, built) = oneshot::channel();
     // This fails if nothing waits for it any more.

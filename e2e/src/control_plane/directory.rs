@@ -50,7 +50,8 @@ impl Directory {
         if let Some(last) = Kubernetes::parse(last.trim()) {
             ensure!(
                 *release >= last,
-                "{} holds the data of Kubernetes {last}, which {release} may not understand; choose another directory",
+                "{} holds the data of Kubernetes {last}, which {release} may not understand; choose another \
+                 directory",
                 self.path.display()
             );
         }

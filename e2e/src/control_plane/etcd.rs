@@ -97,8 +97,8 @@ impl EtcdRaw {
         Ok(())
     }
 
-    /// Writes an object as API servers encode it, to the last byte: they take a write that changes nothing for one
-    /// that changes something where etcd has other bytes (fact W1).
+    /// Writes an object as API servers encode it, to the last byte: they take a write that changes nothing
+    /// for one that changes something where etcd has other bytes (fact W1).
     pub async fn put_json(&self, key: &str, object: &Value) -> Result<()> {
         let mut bytes = serde_json::to_vec(object)?;
         bytes.push(b'\n');

@@ -45,7 +45,9 @@ fn document(server: &str, ca: &Path, user: &Value) -> Result<Value> {
     Ok(json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority-data": embedded(ca)?}}],
+        "clusters": [{
+            "name": name, "cluster": {"server": server, "certificate-authority-data": embedded(ca)?},
+        }],
         "users": [{"name": name, "user": user}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,

@@ -55,8 +55,8 @@ fn draw(style: Style, row: &Row, before: Option<&Row>, column: usize) -> String 
     match (&row.left, &row.right) {
         (Some(_), None) => {
             // Shown once for a value of several lines.
-            let said = before.is_some_and(|before| before.right.is_none());
-            let right = if said { String::new() } else { style.aside(&format!("({ABSENT})")) };
+            let wording = before.is_some_and(|before| before.right.is_none());
+            let right = if wording { String::new() } else { style.aside(&format!("({ABSENT})")) };
             let line = format!("{}{}{right}", style.phantom(&left), style.phantom(GUTTERS[1]));
             line.trim_end().to_owned()
         }

@@ -44,12 +44,12 @@ pub async fn run<W: Write>(screen: &mut Screen<W>) -> Result<Ending> {
     build().await?;
     let mut stage = Stage::set(&KINDS).await?;
     let log = stage.scene().log_path();
-    let told = tell(screen, &stage, &log).await;
-    if !matches!(told, Ok((true, _))) {
+    let reported = tell(screen, &stage, &log).await;
+    if !matches!(reported, Ok((true, _))) {
         stage.scene().keep();
     }
     let (all_hold, operator) =
-        told.with_context(|| format!("the demo broke off (Etch logs to {})", log.display()))?;
+        reported.with_context(|| format!("the demo broke off (Etch logs to {})", log.display()))?;
     Ok(Ending { all_hold, stage, operator })
 }
 

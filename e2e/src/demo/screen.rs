@@ -113,7 +113,7 @@ fn write_marked(output: &mut impl Write, mark: &str, text: &str) -> io::Result<(
 mod tests {
     use super::{Claim, Screen, Style};
 
-    fn told(claims: &[Claim]) -> (bool, String) {
+    fn reported(claims: &[Claim]) -> (bool, String) {
         let mut output = Vec::new();
         let mut screen = Screen::new(&mut output, Style::PLAIN);
         for claim in claims {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_broken_claim_is_named_where_it_is_made_and_in_the_end() {
         let broken = Claim::that("water is dry", Some("it is wet".into()));
-        let (all_hold, text) = told(&[Claim::that("ice is cold", None), broken]);
+        let (all_hold, text) = reported(&[Claim::that("ice is cold", None), broken]);
         assert!(!all_hold);
         assert_eq!(
             text,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn claims_that_hold_are_counted() {
-        let (all_hold, text) = told(&[Claim::that("ice is cold", None)]);
+        let (all_hold, text) = reported(&[Claim::that("ice is cold", None)]);
         assert!(all_hold);
         assert!(text.ends_with("\n1 claims checked, all hold\n"), "{text}");
     }

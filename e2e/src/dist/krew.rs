@@ -32,8 +32,10 @@ pub(super) fn manifest(release: &Release, archives: &[(Architecture, String, Str
             "version": format!("v{VERSION}"),
             "homepage": release.source,
             "shortDescription": "Store the defaults of CRDs in etcd",
-            "description": "Shows which defaults of a CRD etcd stores and which it lacks, and what an upgrade of the CRD\n\
-                changes in each object, and stores what is missing.\nThe commands need no operator in the cluster.\n",
+            "description": "Shows which defaults of a CRD etcd stores and which it lacks, and what an \
+                upgrade of the CRD\n\
+                changes in each object, and stores what is missing.\nThe commands need no operator in the \
+                cluster.\n",
             "platforms": platforms,
         },
     }))?)

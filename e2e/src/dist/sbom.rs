@@ -25,7 +25,11 @@ pub(super) fn document(release: &Release, crates: &BTreeMap<Id, Crate>) -> Resul
         .collect();
     let dependencies: Vec<Value> = crates
         .iter()
-        .map(|(id, known)| json!({ "ref": purl(id), "dependsOn": known.dependencies.iter().map(purl).collect::<Vec<_>>() }))
+        .map(|(id, known)| {
+            json!({
+                "ref": purl(id), "dependsOn": known.dependencies.iter().map(purl).collect::<Vec<_>>(),
+            })
+        })
         .collect();
     let document = json!({
         "bomFormat": "CycloneDX",

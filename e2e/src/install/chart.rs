@@ -130,8 +130,8 @@ fn entries(value: &str) -> String {
 mod tests {
     use super::{part, unconditional};
 
-    const RENDERED: &str = "kind: Namespace\nmetadata:\n  name: etch-system\n---\nkind: Service\nmetadata:\n  \
-                            namespace: etch-system\n  note: '{{ $value }}'\n---\nkind: NetworkPolicy\n";
+    const RENDERED: &str = "kind: Namespace\nmetadata:\n  name: etch-system\n---\nkind: \
+        Service\nmetadata:\n  namespace: etch-system\n  note: '{{ $value }}'\n---\nkind: NetworkPolicy\n";
 
     #[test]
     fn documents_are_taken_whole() {
@@ -146,9 +146,10 @@ mod tests {
     fn values_add_to_metadata_and_nowhere_else() {
         let rendered =
             "kind: Service\nmetadata:\n  labels:\n    a: b\n  name: etch\nspec:\n  labels:\n    c: d\n";
-        let expected = "kind: Service\nmetadata:\n  {{- with .Values.serviceAnnotations }}\n  annotations:\n    \
-                        {{- toYaml . | nindent 4 }}\n  {{- end }}\n  labels:\n    {{- with .Values.commonLabels }}\n    \
-                        {{- toYaml . | nindent 4 }}\n    {{- end }}\n    a: b\n  name: etch\nspec:\n  labels:\n    c: d\n";
+        let expected = "kind: Service\nmetadata:\n  {{- with .Values.serviceAnnotations }}\n  \
+            annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n  labels:\n    {{- with \
+            .Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n    a: b\n  name: \
+            etch\nspec:\n  labels:\n    c: d\n";
         assert_eq!(unconditional(rendered).expect("a part"), expected);
     }
 

@@ -144,10 +144,14 @@ pub fn actionlint<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<()> {
 pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(bool, String)> {
     let mut promtool = Tool::Promtool.command()?;
     let output = promtool.args(["test", "rules"]).args(files).output().context("run promtool")?;
-    let said =
+    let wording =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(said.contains("SUCCESS") || said.contains("FAILED:"), "promtool has tested nothing: {said}");
-    Ok((output.status.success(), said))
+    ensure!(
+        wording.contains("SUCCESS") || wording.contains("FAILED:"),
+        "promtool has tested nothing: \
+        {wording}"
+    );
+    Ok((output.status.success(), wording))
 }
 
 /// What kube-score finds in a file with manifests, and whether it finds nothing.
@@ -158,9 +162,9 @@ pub fn kube_score(manifests: &Path) -> Result<(bool, String)> {
     let mut kube_score = Tool::KubeScore.command()?;
     kube_score.args(["score", "--kubernetes-version", "v1.34"]).arg(manifests);
     let output = kube_score.output().context("run kube-score")?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    ensure!(!said.is_empty(), "kube-score: {}", String::from_utf8_lossy(&output.stderr));
-    Ok((output.status.success(), said))
+    let wording = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(!wording.is_empty(), "kube-score: {}", String::from_utf8_lossy(&output.stderr));
+    Ok((output.status.success(), wording))
 }
 
 /// What a command prints.

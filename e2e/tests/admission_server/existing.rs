@@ -69,7 +69,9 @@ async fn grant(stage: &Stage, existing: &str) -> Result<()> {
     apply(cluster, &serde_json::from_slice(&output.stdout)?).await?;
     let group = "rbac.authorization.k8s.io";
     let binding = json!({
-        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": { "name": "etch-example" },
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {
+            "name": "etch-example",
+        },
         "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "etch-example" },
         "subjects": [{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }],
     });
@@ -228,7 +230,9 @@ async fn defaults_of_existing_machines_are_stored_and_nobody_loses_or_gains_a_fi
         value(&before[1]).clone(),
         value(&before[2]).clone(),
         value(&before[3]).clone(),
-        json!({ "kind": "Example", "unheardOf": 0, "size": "small", "placement": { "host": "h", "zone": "a" } }),
+        json!({
+            "kind": "Example", "unheardOf": 0, "size": "small", "placement": { "host": "h", "zone": "a" },
+        }),
         value(&before[5]).clone(),
     ];
     assert_eq!(after.iter().map(|machine| value(machine).clone()).collect::<Vec<_>>(), expected);

@@ -35,7 +35,7 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
         Ok((!apply(cluster, &upgrade(), "&dryRun=All").await?.warnings.is_empty()).then_some(()))
     })
     .await
-    .with_context(|| told(&operator))?;
+    .with_context(|| reported(&operator))?;
     what_impact_finds_is_warned_of(&stage).await?;
     what_takes_nothing_away_is_silent(cluster).await?;
     metadata_is_not_asked_about(cluster).await?;
@@ -74,7 +74,7 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
 }
 
 /// What the operator has logged, without details.
-fn told(operator: &Operator) -> String {
+fn reported(operator: &Operator) -> String {
     let log = operator.log().unwrap_or_default();
     log.lines().filter(|line| !line.contains(" DEBUG ")).collect::<Vec<_>>().join("\n")
 }
@@ -259,7 +259,11 @@ async fn deletion_is_denied_until_it_is_allowed(cluster: &Cluster) -> Result<()>
     let (path, objects) = (format!("{CRDS}/{bins}"), "/apis/upgrades.example.com/v1/namespaces/default/bins");
     let schema = json!({ "type": "object", "properties": { "spec": { "type": "object" } } });
     cluster.apply_crd(&crd(GROUP, "Bin", &[("v1", true, schema)])).await?;
-    let bin = |name: &str| json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Bin", "metadata": { "name": name } });
+    let bin = |name: &str| {
+        json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "Bin", "metadata": { "name": name },
+        })
+    };
     for name in ["a", "b"] {
         cluster.create(objects, "author", &bin(name)).await?;
     }
@@ -303,7 +307,9 @@ async fn a_version_that_objects_are_stored_at_is_not_removed(cluster: &Cluster) 
         cluster.send("PATCH", &path, "application/apply-patch+yaml", serde_json::to_vec(crd)?).await
     };
     cluster.apply_crd(&with(&[("v1beta1", true)])).await?;
-    let jar = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Jar", "metadata": { "name": "a" }, "spec": {} });
+    let jar = json!({
+        "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Jar", "metadata": { "name": "a" }, "spec": {},
+    });
     cluster.create(&object.replace("v1", "v1beta1"), "author", &jar).await?;
     cluster.apply_crd(&with(&[("v1beta1", false), ("v1", true)])).await?;
     let removed = with(&[("v1", true)]);
@@ -319,8 +325,8 @@ async fn a_version_that_objects_are_stored_at_is_not_removed(cluster: &Cluster) 
     let message = refused.body["message"].as_str().context("a message")?;
     ensure!(refused.code == 403, "{refused:?}");
     for line in [
-        "1 of 1 object: managedFields name v1beta1, which is removed: every apply fails until each entry names \
-         another version: default/a",
+        "1 of 1 object: managedFields name v1beta1, which is removed: every apply fails until each entry \
+         names another version: default/a",
         "up to 1 of 1 object: not known to be stored at v1: at v1beta1 they become unreadable unless written \
          before, as by `etch persist --every-object`: default/a",
     ] {

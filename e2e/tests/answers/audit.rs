@@ -23,10 +23,10 @@ pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes
         for plan in &stage.plans {
             let truths = plan.truths(phase, &raw);
             is_clean &= truths.values().all(Truth::is_stored);
-            let told = of(&printed.json, &plan.crd());
+            let reported = of(&printed.json, &plan.crd());
             let note = |finding: String| notes.note(&plan.plural, format!("{how}: {finding}"));
-            match told {
-                Some(told) => judge(told, &truths, is_exact, &note),
+            match reported {
+                Some(reported) => judge(reported, &truths, is_exact, &note),
                 None if plan.phases[phase].has_defaults() => note("nothing is told".to_owned()),
                 None => {}
             }
@@ -38,10 +38,10 @@ pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes
     explain(stage, phase, when, &raw, notes).await
 }
 
-fn judge(told: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn Fn(String)) {
+fn judge(reported: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn Fn(String)) {
     let expect = |key: &str, expected: usize| {
-        if number(told, key) != i64::try_from(expected).unwrap_or(i64::MAX) {
-            note(format!("{key} is {}, not {expected}", told[key]));
+        if number(reported, key) != i64::try_from(expected).unwrap_or(i64::MAX) {
+            note(format!("{key} is {}, not {expected}", reported[key]));
         }
     };
     let count = |wanted: fn(&Truth) -> bool| truths.values().filter(|truth| wanted(truth)).count();
@@ -49,8 +49,8 @@ fn judge(told: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn
     expect("ignored", count(|truth| truth.ignored && !truth.terminating));
     expect("terminating", count(|truth| truth.terminating));
     expect("unreadable", 0);
-    if number(told, "objects") != sum(told, &["stored", "phantom", "unknown", "unreadable"]) {
-        note(format!("the sum is not that of its parts: {told}"));
+    if number(reported, "objects") != sum(reported, &["stored", "phantom", "unknown", "unreadable"]) {
+        note(format!("the sum is not that of its parts: {reported}"));
     }
     if exact {
         expect("stored", count(Truth::is_stored));
@@ -58,7 +58,7 @@ fn judge(told: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn
         expect("hidden", count(|truth| !truth.hidden.is_empty()));
     }
     let details: BTreeMap<String, &Value> =
-        told["details"].as_array().into_iter().flatten().map(|detail| (id(detail), detail)).collect();
+        reported["details"].as_array().into_iter().flatten().map(|detail| (id(detail), detail)).collect();
     for (id, truth) in truths {
         let detail = details.get(id).copied().unwrap_or(&Value::Null);
         let defaults = detail["defaults"].as_array().into_iter().flatten();

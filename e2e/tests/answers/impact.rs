@@ -49,12 +49,12 @@ impl Prediction {
             for (printed, is_exact) in [(&self.exact, true), (&self.presumed, false)] {
                 let how = format!("impact {}", if is_exact { "with etcd" } else { "without etcd" });
                 let note = |finding: String| notes.note(&plan.plural, format!("{how}: {finding}"));
-                let Some(told) = of(&printed.json, &plan.crd()) else {
+                let Some(reported) = of(&printed.json, &plan.crd()) else {
                     note("nothing is told".to_owned());
                     continue;
                 };
-                counted(told, truths.len(), &note);
-                let details = told["details"].as_array().into_iter().flatten();
+                counted(reported, truths.len(), &note);
+                let details = reported["details"].as_array().into_iter().flatten();
                 let details: BTreeMap<String, &Value> = details.map(|detail| (id(detail), detail)).collect();
                 for (id, truth) in &truths {
                     let detail = details.get(id).copied().unwrap_or(&Value::Null);
@@ -85,10 +85,10 @@ fn difference(plan: &Plan, before: &Value, after: &Value) -> Difference {
     Difference::between((schema(NOW), &parts(before)), (schema(NEXT), &parts(after)))
 }
 
-fn counted(told: &Value, objects: usize, note: &dyn Fn(String)) {
-    let counts = &told["objects"];
+fn counted(reported: &Value, objects: usize, note: &dyn Fn(String)) {
+    let counts = &reported["objects"];
     let having = |key: &str| {
-        let details = told["details"].as_array().into_iter().flatten();
+        let details = reported["details"].as_array().into_iter().flatten();
         i64::try_from(details.filter(|detail| !texts(&detail[key]).is_empty()).count()).unwrap_or(-1)
     };
     for (count, key) in [
@@ -110,14 +110,14 @@ fn counted(told: &Value, objects: usize, note: &dyn Fn(String)) {
 
 /// What was predicted for certain is what happened, and nothing else.
 fn came_true(detail: &Value, came: &Difference, raw: &Value, note: &dyn Fn(String)) {
-    let told = |key: &str| texts(&detail[key]);
-    if told("appears") != came.appears {
+    let reported = |key: &str| texts(&detail[key]);
+    if reported("appears") != came.appears {
         note(format!("{:?} appear", came.appears));
     }
-    if told("changes") != came.changes {
+    if reported("changes") != came.changes {
         note(format!("{:?} change", came.changes));
     }
-    let (disappears, hidden) = (told("disappears"), told("hidden"));
+    let (disappears, hidden) = (reported("disappears"), reported("hidden"));
     for gone in &came.goes {
         let is_held = holds(raw, gone);
         let list = if is_held { &hidden } else { &disappears };
@@ -130,9 +130,9 @@ fn came_true(detail: &Value, came: &Difference, raw: &Value, note: &dyn Fn(Strin
             note(format!("{path} does not go"));
         }
     }
-    let protected = told("protectedByPersist");
+    let protected = reported("protectedByPersist");
     if let Some(path) =
-        protected.iter().find(|path| !told("changes").contains(path) && !disappears.contains(path))
+        protected.iter().find(|path| !reported("changes").contains(path) && !disappears.contains(path))
     {
         note(format!("{path} is protected from nothing"));
     }
@@ -140,17 +140,18 @@ fn came_true(detail: &Value, came: &Difference, raw: &Value, note: &dyn Fn(Strin
 
 /// Without access to etcd a claim may have outlived its field; whatever else comes is predicted.
 fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &dyn Fn(String)) {
-    let told = |keys: &[&str]| -> Vec<String> { keys.iter().flat_map(|key| texts(&detail[key])).collect() };
+    let reported =
+        |keys: &[&str]| -> Vec<String> { keys.iter().flat_map(|key| texts(&detail[key])).collect() };
     for (paths, keys, word) in [
         (&came.appears, &["appears"][..], "appears"),
         (&came.changes, &["changes"], "changes"),
         (&came.goes, &["disappears", "hidden"], "goes"),
     ] {
         // If impact predicts that a value goes, and it stays, it does not predict what appears inside of it.
-        let taken_to_go = if keys == ["appears"] { told(&["changes", "disappears"]) } else { Vec::new() };
-        let told = [told(keys), taken_to_go].concat();
+        let taken_to_go = if keys == ["appears"] { reported(&["changes", "disappears"]) } else { Vec::new() };
+        let reported = [reported(keys), taken_to_go].concat();
         for path in paths {
-            if !told.iter().any(|told| is_below(path, told) || is_below(told, path))
+            if !reported.iter().any(|reported| is_below(path, reported) || is_below(reported, path))
                 && !is_claimed(raw, path, |_, _| true)
             {
                 note(format!("{path} {word}, which nobody owns: {truth:?}"));

@@ -40,5 +40,5 @@ pub(crate) fn texts(list: &Value) -> Vec<String> {
 
 /// The part of a document that is about a CRD.
 pub(crate) fn of<'a>(document: &'a Value, crd: &str) -> Option<&'a Value> {
-    document["crds"].as_array().into_iter().flatten().find(|told| told["crd"] == crd)
+    document["crds"].as_array().into_iter().flatten().find(|reported| reported["crd"] == crd)
 }

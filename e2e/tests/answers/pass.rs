@@ -29,9 +29,9 @@ pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes
     let before = stage.raw().await?;
     let port = free_port()?;
     let operator = stage.scene.replica(&when.replace(' ', "-"), &[&format!("--listen=127.0.0.1:{port}")])?;
-    let mut said = BTreeMap::new();
+    let mut wording = BTreeMap::new();
     for plan in stage.plans.iter().filter(|plan| is_reported(plan, phase)) {
-        said.insert(plan.plural.clone(), ended(stage, plan).await?);
+        wording.insert(plan.plural.clone(), ended(stage, plan).await?);
     }
     let after = stage.raw().await?;
     for plan in &stage.plans {
@@ -49,14 +49,15 @@ pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes
             let bytes = (&before[&plan.plural][*id], &after[&plan.plural][*id]);
             laws::judge(plan, phase, bytes, &allowed, &|finding| note(format!("{id}: {finding}")));
         }
-        if let Some(said) = said.get(&plan.plural) {
-            reported(plan, &said.status, &plan.truths(phase, &after), &changed, &note);
-            conditioned(plan, said, &plan.truths(phase, &after), &note);
+        if let Some(wording) = wording.get(&plan.plural) {
+            reported(plan, &wording.status, &plan.truths(phase, &after), &changed, &note);
+            conditioned(plan, wording, &plan.truths(phase, &after), &note);
         } else {
             silent(stage, plan, phase, &note).await?;
         }
     }
-    measured(port, stage, &said, &|plural, finding| notes.note(plural, format!("{when}: {finding}"))).await?;
+    measured(port, stage, &wording, &|plural, finding| notes.note(plural, format!("{when}: {finding}")))
+        .await?;
     operator.stop().await
 }
 
@@ -172,8 +173,8 @@ fn reported(
 
 /// The condition: true only if everything that may be written is stored, and its message has the report's
 /// numbers.
-fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
-    let Said { status, condition } = said;
+fn conditioned(plan: &Plan, wording: &Said, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
+    let Said { status, condition } = wording;
     let counts = &status["counts"];
     let lacking: Vec<&String> = truths
         .iter()
@@ -213,10 +214,14 @@ fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note:
         ("rejected", "rejected"),
         ("due", "would be written"),
     ] {
-        let said: i64 = before_each(&condition.message, words).iter().sum();
+        let wording: i64 = before_each(&condition.message, words).iter().sum();
         // A long message is cut at its end.
-        if number(counts, key) != said && !condition.message.ends_with('…') {
-            note(format!("{key} is {}, and the message says {said}: {:?}", counts[key], condition.message));
+        if number(counts, key) != wording && !condition.message.ends_with('…') {
+            note(format!(
+                "{key} is {}, and the message says {wording}: \
+                {:?}",
+                counts[key], condition.message
+            ));
         }
     }
     let is_paused = plan.says("paused") == true && plan.says("mode") == "Persist";
@@ -258,7 +263,7 @@ async fn silent(stage: &Stage, plan: &Plan, phase: usize, note: &dyn Fn(String))
 async fn measured(
     port: u16,
     stage: &Stage,
-    said: &BTreeMap<String, Said>,
+    wording: &BTreeMap<String, Said>,
     note: &dyn Fn(&str, String),
 ) -> Result<()> {
     let mut last = BTreeMap::new();
@@ -266,7 +271,7 @@ async fn measured(
         let text = scrape(port).await?;
         last.clear();
         for plan in &stage.plans {
-            if let Some(Said { status, .. }) = said.get(&plan.plural)
+            if let Some(Said { status, .. }) = wording.get(&plan.plural)
                 && let Some(finding) = gauges(&text, &plan.crd(), status)
             {
                 last.insert(plan.plural.clone(), finding);

@@ -27,19 +27,19 @@ pub(crate) async fn dry_run(stage: &Stage, phase: usize, when: &str, notes: &Not
             note("objects were written".to_owned());
         }
         let truths = plan.truths(phase, &after);
-        let Some(told) = of(&printed.json, &plan.crd()) else {
+        let Some(reported) = of(&printed.json, &plan.crd()) else {
             if plan.phases[phase].has_defaults() {
                 note("nothing is told".to_owned());
             }
             continue;
         };
         counted(
-            told,
+            reported,
             &truths,
             &["alreadyStored", "due", "unproved", "held", "ignored", "terminating"],
             &note,
         );
-        let plans = told["plans"].as_array().into_iter().flatten();
+        let plans = reported["plans"].as_array().into_iter().flatten();
         let plans: BTreeMap<String, &Value> = plans.map(|plan| (id(plan), plan)).collect();
         for (id, plan) in &plans {
             let is_certain =
@@ -115,17 +115,18 @@ pub(crate) async fn run(
         let mut truths = plan.truths(phase, &after);
         let all = truths.len();
         truths.retain(|id, _| scope(plan, id));
-        let Some(told) = of(&printed.json, &plan.crd()) else {
+        let Some(reported) = of(&printed.json, &plan.crd()) else {
             if plan.phases[phase].has_defaults() && !truths.is_empty() {
                 note("nothing is told".to_owned());
             }
             continue;
         };
         let left_out = if arguments.contains(&"--after") { all - truths.len() } else { 0 };
-        if told["notLookedAt"].as_u64().unwrap_or_default() != u64::try_from(left_out)? {
-            note(format!("notLookedAt is {}, not {left_out}", told["notLookedAt"]));
+        if reported["notLookedAt"].as_u64().unwrap_or_default() != u64::try_from(left_out)? {
+            note(format!("notLookedAt is {}, not {left_out}", reported["notLookedAt"]));
         }
-        is_whole &= written(plan, phase, told, &truths, (&before, &after), &changed, &note) && left_out == 0;
+        is_whole &=
+            written(plan, phase, reported, &truths, (&before, &after), &changed, &note) && left_out == 0;
     }
     exited(&printed, is_whole, &how, notes);
     Ok(())
@@ -135,22 +136,22 @@ pub(crate) async fn run(
 fn written(
     plan: &Plan,
     phase: usize,
-    told: &Value,
+    reported: &Value,
     truths: &BTreeMap<String, Truth>,
     (before, after): (&Raw, &Raw),
     changed: &[&String],
     note: &dyn Fn(String),
 ) -> bool {
     counted(
-        told,
+        reported,
         truths,
         &["written", "alreadyStored", "held", "rejected", "ignored", "terminating", "unknown"],
         note,
     );
-    if number(told, "written") != i64::try_from(changed.len()).unwrap_or(-1) {
-        note(format!("written is {}, and {changed:?} were", told["written"]));
+    if number(reported, "written") != i64::try_from(changed.len()).unwrap_or(-1) {
+        note(format!("written is {}, and {changed:?} were", reported["written"]));
     }
-    let problems: BTreeSet<String> = told["problems"].as_array().into_iter().flatten().map(id).collect();
+    let problems: BTreeSet<String> = reported["problems"].as_array().into_iter().flatten().map(id).collect();
     for (id, truth) in truths {
         if (truth.is_left_alone() || problems.contains(id)) && changed.contains(&id) {
             note(format!("{id} was written, although it is to be left alone"));
@@ -164,36 +165,36 @@ fn written(
         let bytes = (&before[&plan.plural][*id], &after[&plan.plural][*id]);
         laws::judge(plan, phase, bytes, &allowed, &|finding| note(format!("{id}: {finding}")));
     }
-    if told["verified"] == true && number(told, "unknown") > 0 {
-        note(format!("verified, and not known: {told}"));
+    if reported["verified"] == true && number(reported, "unknown") > 0 {
+        note(format!("verified, and not known: {reported}"));
     }
-    sum(told, &["held", "rejected", "ignored", "terminating", "unknown"]) == 0
+    sum(reported, &["held", "rejected", "ignored", "terminating", "unknown"]) == 0
 }
 
-fn counted(told: &Value, truths: &BTreeMap<String, Truth>, parts: &[&str], note: &dyn Fn(String)) {
+fn counted(reported: &Value, truths: &BTreeMap<String, Truth>, parts: &[&str], note: &dyn Fn(String)) {
     let count = |wanted: fn(&Truth) -> bool| {
         i64::try_from(truths.values().filter(|truth| wanted(truth)).count()).unwrap_or(-1)
     };
-    if number(told, "objects") != count(|_| true) {
-        note(format!("objects is {}, not {}", told["objects"], truths.len()));
+    if number(reported, "objects") != count(|_| true) {
+        note(format!("objects is {}, not {}", reported["objects"], truths.len()));
     }
-    if number(told, "objects") != sum(told, parts) {
-        note(format!("the sum is not that of its parts: {told}"));
+    if number(reported, "objects") != sum(reported, parts) {
+        note(format!("the sum is not that of its parts: {reported}"));
     }
     let stored = count(|truth| truth.is_stored() && !truth.is_left_alone());
     let claimed = sum(
-        told,
+        reported,
         if parts.contains(&"written") { &["written", "alreadyStored"] } else { &["alreadyStored"] },
     );
     if claimed > stored {
-        note(format!("{claimed} are called stored, and {stored} are: {told}"));
+        note(format!("{claimed} are called stored, and {stored} are: {reported}"));
     }
     for (key, expected) in [
         ("ignored", count(|truth| truth.ignored && !truth.terminating)),
         ("terminating", count(|truth| truth.terminating)),
     ] {
-        if number(told, key) != expected {
-            note(format!("{key} is {}, not {expected}", told[key]));
+        if number(reported, key) != expected {
+            note(format!("{key} is {}, not {expected}", reported[key]));
         }
     }
 }

@@ -66,7 +66,9 @@ impl Stage {
             let versions = plan.phases[phase].versions.iter();
             for (version, ..) in versions {
                 let probe = json!({
-                    "apiVersion": format!("{GROUP}/{version}"), "kind": plan.kind, "metadata": { "name": "probe" },
+                    "apiVersion": format!("{GROUP}/{version}"), "kind": plan.kind, "metadata": {
+                        "name": "probe",
+                    },
                     "spec": { "serving": format!("phase-{phase}") },
                 });
                 let namespace = plan.namespaced.then_some("default");
@@ -97,7 +99,8 @@ impl Stage {
             metadata["finalizers"] = json!(["answers.example.com/kept"]);
         }
         let object = json!({
-            "apiVersion": format!("{GROUP}/{}", thing.version), "kind": plan.kind, "metadata": metadata, "spec": thing.spec,
+            "apiVersion": format!("{GROUP}/{}", thing.version), "kind": plan.kind, "metadata": metadata,
+            "spec": thing.spec,
         });
         match thing.applied {
             true => drop(
@@ -165,7 +168,9 @@ impl Stage {
             Deed::Note => {
                 let version = plan.phases[NOW].storage();
                 let object = json!({
-                    "apiVersion": format!("{GROUP}/{version}"), "kind": plan.kind, "metadata": { "name": thing.name },
+                    "apiVersion": format!("{GROUP}/{version}"), "kind": plan.kind, "metadata": {
+                        "name": thing.name,
+                    },
                     "spec": { "note": "new" },
                 });
                 cluster.patch(&now, Patch::Apply, "x", &object).await?

@@ -1,4 +1,5 @@
-//! `etch admit` on objects that no EmbeddedSchema targets: that is a mistake in what was given, and no answer.
+//! `etch admit` on objects that no EmbeddedSchema targets: that is a mistake in what was given, and no
+//! answer.
 
 use std::fs;
 
@@ -12,7 +13,9 @@ use crate::process::{etch, text};
 /// A folder with a schema for `ox` of `stable.example.com/v1`, which is not the usual plural of a kind.
 fn folder(kind: &Value) -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
-    let target = json!({ "group": "stable.example.com", "version": "v1", "resource": "ox", "kind": kind, "path": ".spec.ext" });
+    let target = json!({
+        "group": "stable.example.com", "version": "v1", "resource": "ox", "kind": kind, "path": ".spec.ext",
+    });
     let schema = json!({ "type": "object", "properties": { "size": { "type": "integer", "default": 1 } } });
     let declared = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema", "metadata": { "name": "ox" },

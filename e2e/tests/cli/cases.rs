@@ -228,7 +228,12 @@ fn an_upgrade_is_compared_and_exceptions_are_accepted() -> Result<()> {
     let exceptions = directory.path().join("exceptions.yaml");
     let all: Vec<_> = ["ETCH302", "length-narrowed", "ETCH306", "ETCH301"]
         .iter()
-        .map(|code| format!("- {{code: {code}, path: \".status.conditions[].reason\", reason: no reason was ever empty}}\n"))
+        .map(|code| {
+            format!(
+                "- {{code: {code}, path: \".status.conditions[].reason\", reason: no reason was \
+            ever empty}}\n"
+            )
+        })
         .collect();
     std::fs::write(&exceptions, format!("exceptions:\n{}", all.concat()))?;
     let arguments: Vec<_> = arguments.into_iter().chain(["--exceptions", text(&exceptions)]).collect();

@@ -150,10 +150,12 @@ fn markdown_is_bounded(stage: &Stage) -> Result<()> {
     for says in [
         "## What the CRD upgrade changes in all namespaces\n\n### `widgets.stable.example.com` (`v1`)\n",
         "| default changed | `.spec.a` | `1` → `5` |\n",
-        "**60 objects, 60 affected:**\n\n| Objects | Effect | Where |\n|---|---|---|\n| 60 | changes | `.spec.a` |\n",
+        "**60 objects, 60 affected:**\n\n| Objects | Effect | Where |\n|---|---|---|\n| 60 | changes | \
+         `.spec.a` |\n",
         "| `default/w-0000` | changes | `.spec.a` |\n",
         "\nand 50 more objects\n\n</details>\n",
-        "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they are.",
+        "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they \
+         are.",
     ] {
         ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
     }
@@ -218,8 +220,8 @@ async fn a_storage_version_that_is_not_served_is_named(stage: &Stage) -> Result<
     gizmos["spec"]["versions"][1]["served"] = false.into();
     cluster.apply_crd(&gizmos).await?;
     stage.file("gizmos.json", &gizmos)?;
-    let says = "the storage version v2 is not served, so its objects cannot be read there: serve it, or make a \
-                served version the storage version";
+    let says = "the storage version v2 is not served, so its objects cannot be read there: serve it, or make \
+        a served version the storage version";
     let admin = stage.control_plane.kubeconfig(0);
     for line in [
         &["audit", "gizmos"][..],
@@ -235,8 +237,8 @@ async fn a_storage_version_that_is_not_served_is_named(stage: &Stage) -> Result<
     Ok(())
 }
 
-/// A conversion webhook that does not answer is named once with the cause and its place, and a value in etcd that
-/// cannot be decoded with its key; no value is.
+/// A conversion webhook that does not answer is named once with the cause and its place, and a value in etcd
+/// that cannot be decoded with its key; no value is.
 async fn what_the_api_server_cannot_read_is_named(stage: &Stage) -> Result<()> {
     let cluster = Cluster::of(&stage.control_plane).await?;
     let webhook = json!({ "strategy": "Webhook", "webhook": {
@@ -261,10 +263,10 @@ async fn what_the_api_server_cannot_read_is_named(stage: &Stage) -> Result<()> {
     }
     let key = object_key(GROUP, "rods", Some("default"), "a");
     cluster.etcd().put(&key, br#"{"apiVersion":"stable.example.com/v1","kind":"Rod",hunter2}"#).await?;
-    let failed = "(the conversion webhook failed: connection refused); check the webhook in spec.conversion of the CRD, \
-                  https://127.0.0.1:1/convert";
-    let corrupt = "(etcd holds a value that the API server cannot decode); correct or delete the value of default/a: its key in \
-                   etcd ends with /stable.example.com/rods/default/a";
+    let failed = "(the conversion webhook failed: connection refused); check the webhook in spec.conversion \
+        of the CRD, https://127.0.0.1:1/convert";
+    let corrupt = "(etcd holds a value that the API server cannot decode); correct or delete the value of \
+        default/a: its key in etcd ends with /stable.example.com/rods/default/a";
     for (plural, what) in [("cogs", failed), ("rods", corrupt)] {
         let file = format!("{plural}.json");
         for (line, begin) in [
@@ -337,10 +339,10 @@ fn a_crd_that_is_not_there_has_no_objects(stage: &Stage) -> Result<()> {
     {
         ensure!(ended.out.contains(says), "{says:?}: {ended:?}");
     }
-    let told = stage.etch(&[&line[..], &["-o", "json"]].concat())?.json()?;
-    let told = &told["crds"][0];
-    ensure!(told["inCluster"] == false && told["objects"]["total"] == 0, "{told:#}");
-    ensure!(told["defaultsAdded"][0]["path"] == ".spec.a", "{told:#}");
+    let reported = stage.etch(&[&line[..], &["-o", "json"]].concat())?.json()?;
+    let reported = &reported["crds"][0];
+    ensure!(reported["inCluster"] == false && reported["objects"]["total"] == 0, "{reported:#}");
+    ensure!(reported["defaultsAdded"][0]["path"] == ".spec.a", "{reported:#}");
     let ended = stage.etch(&["impact", "-f", "gadgets.json", "--old", "gadgets.json", "--live"])?;
     ensure!(ended.code == Some(0) && ended.out.contains("Nothing changes."), "{ended:?}");
     Ok(())
@@ -380,9 +382,9 @@ fn what_fails_is_what_was_asked_for(stage: &Stage) -> Result<()> {
     }
     // For objects too: the schema comparison has it, and each of them.
     let ended = stage.etch(&["impact", "-f", "new.json", "--live", "--fail-on", "losses", "-o", "json"])?;
-    let told = &ended.json()?["crds"][0];
-    ensure!(ended.code == Some(0) && told["kinds"] == json!(["change"]), "{:?}", told["kinds"]);
-    ensure!(told["details"][0]["kinds"] == json!(["change"]), "{:#}", told["details"][0]);
+    let reported = &ended.json()?["crds"][0];
+    ensure!(ended.code == Some(0) && reported["kinds"] == json!(["change"]), "{:?}", reported["kinds"]);
+    ensure!(reported["details"][0]["kinds"] == json!(["change"]), "{:#}", reported["details"][0]);
     Ok(())
 }
 
@@ -393,7 +395,8 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
         "60 objects, 60 affected:\nOBJECTS   EFFECT    WHERE\n     60   changes   .spec.a\n",
         "OBJECT           EFFECT    WHERE\ndefault/w-0000   changes   .spec.a\n",
         "and 50 more; --limit 0 lists all\n",
-        "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they are.",
+        "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they \
+         are.",
     ] {
         ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
     }
@@ -421,8 +424,8 @@ fn many_objects_are_summed_up(stage: &Stage) -> Result<()> {
         (&["audit", "widgets", "--objects", "-o", "json"][..], "details"),
         (&["persist", "widgets", "--dry-run", "--limit", "4", "-o", "json"], "plans"),
     ] {
-        let told = stage.etch(line)?.json()?;
-        ensure!(told["crds"][0][list].as_array().map(Vec::len) == Some(OBJECTS), "{line:?}");
+        let reported = stage.etch(line)?.json()?;
+        ensure!(reported["crds"][0][list].as_array().map(Vec::len) == Some(OBJECTS), "{line:?}");
     }
     let json = stage.etch(&["impact", "-f", "new.json", "--live", "--limit", "3", "-o", "json"])?.json()?;
     ensure!(

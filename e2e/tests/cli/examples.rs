@@ -153,7 +153,8 @@ fn prepare_admission(folder: &Path) -> Result<()> {
         fs::copy(file("../yaml/machine-api/aws.yaml"), folder.join(name))?;
     }
     let facts = serde_json::json!({
-        "clusterID": "demo", "region": "eu-west-1", "arch": "amd64", "dnsDisconnected": false, "featureGates": {},
+        "clusterID": "demo", "region": "eu-west-1", "arch": "amd64", "dnsDisconnected": false,
+        "featureGates": {},
         "platformStatus": { "type": "AWS", "aws": { "region": "eu-west-1" } },
     });
     fs::write(folder.join("facts.json"), facts.to_string())?;

@@ -449,7 +449,9 @@ fn prepare(folder: &Path) -> Result<()> {
     fs::copy(file("openapi/apps-v1.json"), folder.join("published.json"))?;
     let schema = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema", "metadata": { "name": "a" },
-        "spec": { "targets": [{ "group": "a", "version": "v1", "resource": "holders", "path": ".spec.ext" }] },
+        "spec": {
+            "targets": [{ "group": "a", "version": "v1", "resource": "holders", "path": ".spec.ext" }],
+        },
     });
     fs::write(folder.join("schema.yaml"), schema.to_string())?;
     fs::write(folder.join("nonsense.yaml"), (0..=255).cycle().take(1 << 12).collect::<Vec<u8>>())?;

@@ -58,7 +58,8 @@ fn inputs(folder: &Path) -> Result<Vec<(String, &'static str)>> {
     )?;
     add(
         "crd.yaml",
-        b"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: 1\n",
+        b"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: \
+            1\n",
         "spec.versions is missing or not a list of versions",
     )?;
     let levels = 400;
@@ -116,8 +117,8 @@ fn whatever_a_file_holds_it_ends_with_one_line() -> Result<()> {
             // As a CRD to fill by, it is fine; what is missing is a schema of the object.
             let is_named = ended.err.contains(&name) || name == "nested.json" && command[0] == "fill";
             ensure!(is_named, "{command:?} does not name the file: {ended:?}");
-            let is_said = ended.err.contains(says) || !reads_crds && says_of_crds(says);
-            ensure!(is_said, "{command:?} does not say {says:?}: {ended:?}");
+            let is_worded = ended.err.contains(says) || !reads_crds && says_of_crds(says);
+            ensure!(is_worded, "{command:?} does not say {says:?}: {ended:?}");
         }
         let snapshots: [&[&str]; 2] = [
             &["audit", "--etcd-snapshot", path],
@@ -127,9 +128,14 @@ fn whatever_a_file_holds_it_ends_with_one_line() -> Result<()> {
             let ended = limited(command, b"")?;
             is_one_line(command, &ended)?;
             ensure!(ended.err.contains(&name), "{command:?}: {ended:?}");
-            let is_said =
-                ["not a snapshot of etcd", "cannot be read"].iter().any(|said| ended.err.contains(said));
-            ensure!(is_said, "{command:?}: {ended:?}");
+            let is_worded = [
+                "not a snapshot of \
+                    etcd",
+                "cannot be read",
+            ]
+            .iter()
+            .any(|wording| ended.err.contains(wording));
+            ensure!(is_worded, "{command:?}: {ended:?}");
         }
     }
     Ok(())
@@ -228,9 +234,11 @@ fn no_cluster_is_a_failure_that_says_what_to_do() -> Result<()> {
 
 #[test]
 fn files_do_not_move_the_cursor() -> Result<()> {
-    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \"\\e[2Ja\"}\n\
-        spec:\n  group: g\n  names: {kind: A, plural: as}\n  versions:\n  - name: \"v\\e[31m1\"\n    served: true\n    storage: true\n    \
-        schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {\"x\\e[1m\": {type: string, nullable: true, default: a}}}}}}\n";
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: \
+        \"\\e[2Ja\"}\n\
+        spec:\n  group: g\n  names: {kind: A, plural: as}\n  versions:\n  - name: \"v\\e[31m1\"\n    served: \
+        true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: \
+        object, properties: {\"x\\e[1m\": {type: string, nullable: true, default: a}}}}}}\n";
     let ended = limited(&["lint", "-"], crd.as_bytes())?;
     ensure!(
         ended.code == Some(1) && ended.out.contains("ETCH010") && !ended.out.contains('\u{1b}'),

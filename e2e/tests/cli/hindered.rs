@@ -41,7 +41,11 @@ async fn nothing_is_written_or_said_without_what_is_on_record() -> Result<()> {
     cluster.apply_crd(&definition("Widget", &json!({ "type": "integer", "default": 1 }))).await?;
     let rules = json!([
         { "apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list", "patch"] },
-        { "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"] },
+        {
+            "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": [
+                "get",
+            ],
+        },
     ]);
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
                        "metadata": { "name": "keeper" }, "rules": rules });

@@ -43,19 +43,23 @@ const BROKEN: [(&str, &str); 33] = [
     ("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: [MARKER]}\nstringData: {password: MARKER}\n"),
     (
         "mode",
-        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {mode: MARKER}\n",
+        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {mode: \
+         MARKER}\n",
     ),
     (
         "selector",
-        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {selector: MARKER}\n",
+        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {selector: \
+         MARKER}\n",
     ),
     (
         "rate",
-        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {maxWritesPerSecond: MARKER}\n",
+        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: \
+         {maxWritesPerSecond: MARKER}\n",
     ),
     (
         "change",
-        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {onChange: [{path: .a, action: MARKER}]}\n",
+        "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: {onChange: \
+         [{path: .a, action: MARKER}]}\n",
     ),
     (
         "spec",
@@ -63,11 +67,13 @@ const BROKEN: [(&str, &str); 33] = [
     ),
     (
         "enforcement",
-        "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {name: a}\nspec: {targets: [], enforcement: MARKER}\n",
+        "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {name: a}\nspec: {targets: \
+         [], enforcement: MARKER}\n",
     ),
     (
         "targets",
-        "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {name: a}\nspec: {targets: MARKER}\n",
+        "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {name: a}\nspec: {targets: \
+         MARKER}\n",
     ),
     ("exception", "exceptions: [{code: MARKER, path: .a, reason: x}]\n"),
     ("exceptions", "exceptions: MARKER\n"),
@@ -140,7 +146,8 @@ fn kubeconfigs() -> Vec<(String, String)> {
     };
     let exec = |script: &str| {
         json!({ "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+            "interactiveMode": "Never",
         } })
     };
     let pem = |label: &str| format!("-----BEGIN {label}-----\n{ENCODED}==\n-----END {label}-----\n");
@@ -157,7 +164,10 @@ fn kubeconfigs() -> Vec<(String, String)> {
         ("proxy that is no URL", with("proxy-url", json!(format!("{MARKER} {MARKER}")))),
         ("switch", with("insecure-skip-tls-verify", json!(MARKER))),
     ];
-    let key = json!({ "client-certificate-data": base64(&pem("CERTIFICATE")), "client-key-data": base64(&pem("PRIVATE KEY")) });
+    let key = json!({
+        "client-certificate-data": base64(&pem("CERTIFICATE")),
+        "client-key-data": base64(&pem("PRIVATE KEY")),
+    });
     let of_user = [
         ("token of another type", json!({ "token": [MARKER] })),
         ("token of two lines", json!({ "token": format!("{MARKER}\n{MARKER}") })),
@@ -193,11 +203,17 @@ fn prepare(folder: &Path) -> Result<()> {
         &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))],
     );
     fs::write(folder.join("crd.yaml"), crd.to_string())?;
-    let object = json!({ "apiVersion": "leaks.example.com/v1", "kind": "Leak", "metadata": { "name": "a" }, "spec": {} });
+    let object = json!({
+        "apiVersion": "leaks.example.com/v1", "kind": "Leak", "metadata": { "name": "a" }, "spec": {},
+    });
     fs::write(folder.join("object.yaml"), object.to_string())?;
     let schema = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema", "metadata": { "name": "a" },
-        "spec": { "targets": [{ "group": "leaks.example.com", "version": "v1", "resource": "leaks", "path": ".spec" }] },
+        "spec": {
+            "targets": [{
+                "group": "leaks.example.com", "version": "v1", "resource": "leaks", "path": ".spec",
+            }],
+        },
     });
     fs::write(folder.join("schema.yaml"), schema.to_string())?;
     Ok(())

@@ -54,13 +54,16 @@ fn go_types_are_checked_in_every_form_and_held_against_their_crd() -> Result<()>
     ensure!(of_go.len() == 2, "{json:#}");
     let expected = serde_json::json!({
         "code": "ETCH101", "rule": "go-unset-scalar", "severity": "warning", "crd": "", "version": "",
-        "path": "CronTabSpec.Replicas", "file": text(&source), "line": 5, "package": "example.com/crontabs/api/v1",
-        "message": "the default is 1, but Go clients send the zero value if they do not set the field: it has no omitempty",
+        "path": "CronTabSpec.Replicas", "file": text(&source), "line": 5,
+        "package": "example.com/crontabs/api/v1",
+        "message": "the default is 1, but Go clients send the zero value if they do not set the field: it \
+            has no omitempty",
     });
     ensure!(*of_go[0] == expected, "{json:#}");
     let expected = serde_json::json!({
         "code": "ETCH111", "rule": "go-default-differs-from-crd", "severity": "warning",
-        "crd": "crontabs.stable.example.com", "version": "v1", "path": "CronTabSpec.Image", "file": text(&source), "line": 7,
+        "crd": "crontabs.stable.example.com", "version": "v1", "path": "CronTabSpec.Image",
+        "file": text(&source), "line": 7,
         "package": "example.com/crontabs/api/v1",
         "message": "the default is \"nginx\", but \"nginx:1.29\" in the CRD at .spec.image",
     });

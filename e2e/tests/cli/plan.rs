@@ -167,11 +167,16 @@ fn a_default_of_a_version_that_is_not_the_storage_version_is_named_with_it() -> 
     let json = repository.etch(".", &[&line[..], &["json"]].concat())?.json()?;
     let of_crd = &json["crds"][0];
     let changed = json!([{ "path": ".spec.a", "old": 1, "new": 5 }]);
-    let expected = json!([{ "version": "v1beta1", "defaultsAdded": [], "defaultsChanged": changed, "defaultsRemoved": [] }]);
+    let expected = json!([{
+        "version": "v1beta1", "defaultsAdded": [], "defaultsChanged": changed, "defaultsRemoved": [],
+    }]);
     ensure!(of_crd["otherVersions"] == expected && of_crd["kinds"] == json!(["change"]), "{json:#}");
-    // Where nothing shows at which version an object is stored, its value may be the default of any that is served.
+    // Where nothing shows at which version an object is stored, its value may be the default of any that is
+    // served.
     let metadata = json!({ "name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7" });
-    let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": metadata, "spec": { "a": 1 } });
+    let object = json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": metadata, "spec": { "a": 1 },
+    });
     repository.write("object.json", &object)?;
     let ended = repository.etch(".", &[&line[..], &["table", "--objects", "object.json"]].concat())?;
     ensure!(ended.code == Some(1) && ended.out.contains("may change"), "{ended:?}");
@@ -285,7 +290,11 @@ fn what_comes_before_the_upgrade_of_any_crd_comes_before_that_of_all() -> Result
     let plain = json!({ "type": "integer" });
     let (one, five) =
         (json!({ "type": "integer", "default": 1 }), json!({ "type": "integer", "default": 5 }));
-    let list = |gadget: &Value, widget: &Value| json!({ "apiVersion": "v1", "kind": "List", "items": [gadgets(gadget), widgets(widget)] });
+    let list = |gadget: &Value, widget: &Value| {
+        json!({
+            "apiVersion": "v1", "kind": "List", "items": [gadgets(gadget), widgets(widget)],
+        })
+    };
     repository.write("old.json", &list(&plain, &one))?;
     repository.write("both.json", &list(&one, &five))?;
     let plan =

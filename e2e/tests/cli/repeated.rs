@@ -174,12 +174,13 @@ fn two_documents_of_one_crd_are_one_or_an_error() -> Result<()> {
 fn a_crd_that_the_old_ones_lack_is_named() -> Result<()> {
     let folder = Folder::new()?;
     let ended = folder.etch(&["lint", "--old", "gadget.json", "old.json"])?;
-    let says = "error: --old: gadget.json: contains no CRD that is checked: found gadgets.stable.example.com; it lacks \
-                widgets.stable.example.com (old.json)\n";
+    let says = "error: --old: gadget.json: contains no CRD that is checked: found \
+        gadgets.stable.example.com; it lacks widgets.stable.example.com (old.json)\n";
     ensure!(ended.code == Some(2) && ended.err == says, "{ended:?}");
     ensure!(ended.out.contains("1 CRD"), "{ended:?}");
     let ended = folder.etch(&["lint", "--old", "gadget.json", "old.json", "gadget.json"])?;
-    let says = "note: --old does not contain widgets.stable.example.com (old.json), so nothing is compared with it\n";
+    let says = "note: --old does not contain widgets.stable.example.com (old.json), so nothing is compared \
+        with it\n";
     ensure!(ended.code == Some(0) && ended.err == says, "{ended:?}");
     let ended = folder.etch(&["lint", "--old", "old.json", "old.json"])?;
     ensure!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");

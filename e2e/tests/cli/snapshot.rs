@@ -1,5 +1,5 @@
-//! Commands on a snapshot of etcd that is made by hand: a file that was cut, a namespace without objects, a list
-//! of stored versions that was shortened by hand. Real snapshots are read on a control plane.
+//! Commands on a snapshot of etcd that is made by hand: a file that was cut, a namespace without objects, a
+//! list of stored versions that was shortened by hand. Real snapshots are read on a control plane.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ const GROUP: &str = "stable.example.com";
 /// What precedes the older values in the file: two meta pages, the root, a branch and the newest value.
 const BEFORE_OLDER: usize = 5 * PAGE;
 
-/// A snapshot with these values, the last one in a page before the others: as an etcd that freed and used a page
-/// again has it.
+/// A snapshot with these values, the last one in a page before the others: as an etcd that freed and used a
+/// page again has it.
 fn saved(values: &[(String, Value)]) -> Vec<u8> {
     let written = values.iter().zip(1..);
     let written = written.map(|((key, value), at)| version(at, key, Some(&value.to_string())));
@@ -51,7 +51,8 @@ struct Folder {
 }
 
 impl Folder {
-    /// Widgets have an object at `v1beta1`, which their list lacks; gadgets have one at `v1`, and so has theirs.
+    /// Widgets have an object at `v1beta1`, which their list lacks; gadgets have one at `v1`, and so has
+    /// theirs.
     fn new() -> Result<Self> {
         let this = Self { folder: tempfile::tempdir()? };
         let values = [

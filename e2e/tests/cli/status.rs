@@ -85,7 +85,8 @@ async fn one_screen_shows_how_etch_stands() -> Result<()> {
     command.env("KUBECONFIG", &admin).args(["explain", "gadgets", "g", "-o", "json"]);
     let explained = finish(command, b"")?.json()?;
     let reason = explained["defaults"][0]["reason"].as_str().context("a reason")?;
-    let missing = "Etch does not write: a permission is missing; to grant it, run: etch rbac --policy default | kubectl apply -f -";
+    let missing = "Etch does not write: a permission is missing; to grant it, run: etch rbac --policy \
+        default | kubectl apply -f -";
     ensure!(reason.ends_with(missing), "{explained:#}");
     operator.stop().await?;
     what_may_not_be_read_is_named(&scene).await

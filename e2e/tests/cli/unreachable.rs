@@ -21,7 +21,7 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
     let kubeconfig = folder.path().join("kubeconfig");
     let server = format!("http://{address}");
     std::fs::write(&kubeconfig, kubeconfig_of(&server))?;
-    let told = format!("cannot reach the API server {server}: connection refused");
+    let reported = format!("cannot reach the API server {server}: connection refused");
     for arguments in
         [&["audit"][..], &["rbac", "--live"], &["clean"], &["status"], &["explain", "things", "a"]]
     {
@@ -29,7 +29,7 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
         all.extend(arguments);
         let ended = etch(&all)?;
         assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.err);
-        assert!(ended.err.contains(&told), "{arguments:?}: {}", ended.err);
+        assert!(ended.err.contains(&reported), "{arguments:?}: {}", ended.err);
         assert!(!ended.err.contains("os error") && !ended.err.contains("client error"), "{}", ended.err);
     }
     Ok(())
@@ -116,10 +116,10 @@ fn files_of_kubeconfig_that_do_not_exist_are_passed_over() -> Result<()> {
         Ok(finish(command, b"")?.err)
     };
     for context in [&[][..], &["--context", "c"]] {
-        let told = status(&[&absent, &present, &absent], context)?;
-        assert!(told.contains("cannot reach the API server"), "{told}");
-        let told = status(&[&absent], context)?;
-        assert!(told.contains(&format!("cannot read {}: no such file", absent.display())), "{told}");
+        let reported = status(&[&absent, &present, &absent], context)?;
+        assert!(reported.contains("cannot reach the API server"), "{reported}");
+        let reported = status(&[&absent], context)?;
+        assert!(reported.contains(&format!("cannot read {}: no such file", absent.display())), "{reported}");
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn the_proxy_of_the_environment_is_used_but_for_the_servers_that_need_none() -> 
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, kubeconfig_of("https://api.etch.invalid:6443"))?;
-    let told = |arguments: &[&str], proxy: &str, excluded: &str| -> Result<String> {
+    let reported = |arguments: &[&str], proxy: &str, excluded: &str| -> Result<String> {
         let mut command = Command::new(binary()?);
         command.args(arguments).env("KUBECONFIG", &kubeconfig);
         command.env("HTTPS_PROXY", proxy).env("NO_PROXY", excluded);
@@ -142,11 +142,11 @@ fn the_proxy_of_the_environment_is_used_but_for_the_servers_that_need_none() -> 
     let etcd = ["audit", "--etcd-endpoints", "https://etcd.etch.invalid"];
     for arguments in [&["status"][..], &etcd] {
         let proxy = format!("http://user:hunter2@{gone}");
-        let err = told(arguments, &proxy, "example.com")?;
+        let err = reported(arguments, &proxy, "example.com")?;
         assert!(err.contains(&through) && !err.contains("hunter2"), "{err}");
-        let err = told(arguments, &proxy, "example.com,.etch.invalid")?;
+        let err = reported(arguments, &proxy, "example.com,.etch.invalid")?;
         assert!(err.contains("etch.invalid") && !err.contains("proxy"), "{err}");
-        let err = told(arguments, "ftp://hunter2", "")?;
+        let err = reported(arguments, "ftp://hunter2", "")?;
         assert!(err.contains("HTTPS_PROXY is not the URL of") && !err.contains("hunter2"), "{err}");
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! Real upgrades of well-known projects, with objects made up from their schemas: what `etch plan` has to be done
-//! before is done, all is stored, old versions go, and nothing else changes; nor is anything lost where the
-//! upgrade is taken back. The operator carries one half of them through, and the commands of `etch plan` the
-//! other.
+//! Real upgrades of well-known projects, with objects made up from their schemas: what `etch plan` has to be
+//! done before is done, all is stored, old versions go, and nothing else changes; nor is anything lost where
+//! the upgrade is taken back. The operator carries one half of them through, and the commands of `etch plan`
+//! the other.
 
 #![expect(clippy::print_stdout, reason = "how each upgrade ended is worth a line")]
 
@@ -55,15 +55,15 @@ async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {
         let by = if index % 2 == 0 { By::Plan } else { By::Operator };
         of_crds.entry(text(&load(pair, "new.yaml")?, &["metadata", "name"])?).or_default().push((pair, by));
     }
-    let told =
+    let reported =
         stream::iter(of_crds.into_values()).map(|pairs| one_by_one(&scene, pairs)).buffer_unordered(AT_ONCE);
-    let told: Vec<String> = told.concat().await;
+    let reported: Vec<String> = reported.concat().await;
     let mut ends = BTreeMap::<&str, usize>::new();
-    for end in &told {
+    for end in &reported {
         *ends.entry(end.split(':').next().unwrap_or_default()).or_default() += 1;
     }
     ensure!(!ends.contains_key("failed"), "upgrades failed: {ends:?}");
-    let trips = |what: &str| told.iter().filter(|end| end.contains(what)).count();
+    let trips = |what: &str| reported.iter().filter(|end| end.contains(what)).count();
     println!("{ends:?}, {} taken back, {} trimmed", trips("back and again"), trips("trimmed"));
     ensure!(trips("back and again") >= 30, "too few upgrades could be taken back: {ends:?}");
     ensure!(trips("trimmed") >= 15, "too few old versions were taken out: {ends:?}");

@@ -40,9 +40,9 @@ impl Plan {
         steps.filter(move |step| step["phase"] == phase)
     }
 
-    /// Does what is due before the upgrade, or after it: stores defaults, moves objects, takes versions out of
-    /// `status.storedVersions`. What only a person can do is left. Returns what was stored last, and whether
-    /// versions were taken out.
+    /// Does what is due before the upgrade, or after it: stores defaults, moves objects, takes versions out
+    /// of `status.storedVersions`. What only a person can do is left. Returns what was stored last, and
+    /// whether versions were taken out.
     pub(crate) async fn run(
         &self,
         release: &Release<'_>,

@@ -129,8 +129,8 @@ impl<'s> Release<'s> {
         self.policy(json!({ "mode": "Audit" })).await
     }
 
-    /// Has the operator leave the CRD alone, and waits until its report says so: after that it writes none. An
-    /// audit may still be about to write one that looks like the last.
+    /// Has the operator leave the CRD alone, and waits until its report says so: after that it writes none.
+    /// An audit may still be about to write one that looks like the last.
     pub(crate) async fn left_alone(&self) -> Result<()> {
         self.policy(json!({ "mode": "Ignore" })).await?;
         eventually(GUARD, "the CRD is left alone", async || {

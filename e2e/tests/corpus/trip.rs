@@ -69,8 +69,8 @@ impl Trip<'_> {
         Ok(done)
     }
 
-    /// Applies a file as a plan says; whether objects were written after that, with no regard to fields that the
-    /// CRD no longer has.
+    /// Applies a file as a plan says; whether objects were written after that, with no regard to fields that
+    /// the CRD no longer has.
     async fn step(&self, file: &Path) -> Result<bool> {
         let Self { release, .. } = self;
         let crd = load_file(file)?;

@@ -30,7 +30,11 @@ pub(crate) async fn stage() -> Result<Stage> {
         stage.file(&format!("certificates-{release}.yaml"), &serde_json::to_string_pretty(crd)?)?;
     }
     for (name, version) in [("old", "v1alpha2"), ("web", "v1")] {
-        let spec = json!({ "secretName": format!("{name}-tls"), "dnsNames": [format!("{name}.example.com")], "issuerRef": { "name": "ca" } });
+        let spec = json!({
+            "secretName": format!("{name}-tls"), "dnsNames": [format!("{name}.example.com")], "issuerRef": {
+                "name": "ca",
+            },
+        });
         let object = |version: &str| {
             json!({ "apiVersion": format!("cert-manager.io/{version}"), "kind": "Certificate",
                 "metadata": { "name": name, "namespace": "default" }, "spec": spec })

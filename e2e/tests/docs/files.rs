@@ -32,7 +32,11 @@ pub(crate) fn certificates(policy: Option<&str>) -> Value {
 
 /// Widgets, which have a field that can be taken out.
 pub(crate) fn widgets() -> Value {
-    let fields = json!({ "field": { "type": "string" }, "image": { "type": "string", "default": "registry.example.com/widget" } });
+    let fields = json!({
+        "field": { "type": "string" }, "image": {
+            "type": "string", "default": "registry.example.com/widget",
+        },
+    });
     crd("example.com", "Widget", &[("v1", true, with_spec(&fields))])
 }
 
@@ -46,7 +50,9 @@ fn checked() -> Value {
 /// A Machine of which a provider's schema sets what is missing.
 fn machine() -> Value {
     let value = json!({
-        "apiVersion": "machine.openshift.io/v1beta1", "kind": "AWSMachineProviderConfig", "ami": { "id": "ami-1" },
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "AWSMachineProviderConfig", "ami": {
+            "id": "ami-1",
+        },
     });
     json!({
         "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
@@ -108,7 +114,9 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
     let types = "package v1\n\ntype CronTabSpec struct {\n\tSchedule string `json:\"schedule\"`\n}\n";
     fs::write(folder.join("api/v1/types.go"), types)?;
     let policy = json!({
-        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "default" },
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": {
+            "name": "default",
+        },
         "spec": { "mode": "Audit" },
     });
     write("policies.yaml", &policy)?;

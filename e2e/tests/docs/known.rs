@@ -36,7 +36,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl apply -f config/samples/grant.yaml", WELL),
     ("kubectl apply -f config/cluster-wide/role.yaml", WELL),
     (
-        "kubectl get crd -o custom-columns='CRD:.metadata.name,PERSISTED:.status.conditions[?(@.type==\"DefaultsPersisted\")].reason'",
+        "kubectl get crd -o \
+         custom-columns='CRD:.metadata.name,PERSISTED:.status.conditions[?(@.type==\"DefaultsPersisted\")].reason'",
         WELL,
     ),
     ("kubectl get defaultsreports", WELL),
@@ -72,7 +73,9 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl patch defaultspolicy default --type=merge -p '{\"spec\":{\"mode\":\"Persist\"}}'", WELL),
     // releasing
     (
-        "cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity-regexp 'https://github.com/acme/etch/' --certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS",
+        "cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity-regexp \
+         'https://github.com/acme/etch/' --certificate-oidc-issuer \
+         https://token.actions.githubusercontent.com SHA256SUMS",
         Left("the workflow of a hosting service signs"),
     ),
     ("sha256sum --check --ignore-missing SHA256SUMS", Left("e2e/tests/release.rs checks the sums")),
@@ -114,7 +117,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     (
         "helm template CHART | etch lint -",
         Left(
-            "it is `helm template` as docs/upgrades.md has it, and `etch lint -` as the tests of the command line have it",
+            "it is `helm template` as docs/upgrades.md has it, and `etch lint -` as the tests of the command \
+             line have it",
         ),
     ),
     ("etch lint --explain ETCH005", WELL),
@@ -131,7 +135,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl apply -k config/admission-service-ca", Left("it needs OpenShift's service-ca operator")),
     ("kubectl apply -k config/admission-self-managed", WELL),
     (
-        "kubectl -n etch-system patch secret etch-admission-certificates --type=merge --patch '{\"data\":{\"ca.key\":null}}'",
+        "kubectl -n etch-system patch secret etch-admission-certificates --type=merge --patch \
+         '{\"data\":{\"ca.key\":null}}'",
         Left(SERVED_ELSEWHERE),
     ),
     ("etch rbac provider.yaml | kubectl apply -f -", Left("there is no such file")),
@@ -142,7 +147,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left(SERVED_ELSEWHERE),
     ),
     (
-        "kubectl patch embeddedschema example-provider --type=merge --patch '{\"spec\":{\"existing\":\"Persist\"}}'",
+        "kubectl patch embeddedschema example-provider --type=merge --patch \
+         '{\"spec\":{\"existing\":\"Persist\"}}'",
         Left(SERVED_ELSEWHERE),
     ),
     ("kubectl apply -f provider.yaml", Left("the page shows what is in it, and that is applied")),
@@ -152,20 +158,24 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left(SERVED_ELSEWHERE),
     ),
     (
-        "kubectl patch embeddedschema example-provider --type=merge --patch '{\"spec\":{\"enforcement\":\"Deny\"}}'",
+        "kubectl patch embeddedschema example-provider --type=merge --patch \
+         '{\"spec\":{\"enforcement\":\"Deny\"}}'",
         Left(SERVED_ELSEWHERE),
     ),
     (
-        "etch admit --schema yaml/machine-api/aws.yaml --facts facts.json --secrets aws-cloud-credentials -o json machine.yaml",
+        "etch admit --schema yaml/machine-api/aws.yaml --facts facts.json --secrets aws-cloud-credentials -o \
+         json machine.yaml",
         WELL,
     ),
     // operations
     (
-        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch,image.tag=dev",
+        "helm install etch config/chart --namespace etch-system --create-namespace --set \
+         image.repository=registry.example.com/etch,image.tag=dev",
         WELL,
     ),
     (
-        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch,image.tag=dev,admission.enabled=true",
+        "helm install etch config/chart --namespace etch-system --create-namespace --set \
+         image.repository=registry.example.com/etch,image.tag=dev,admission.enabled=true",
         WELL,
     ),
     ("kubectl label namespace etch-system pod-security.kubernetes.io/enforce=restricted", WELL),
@@ -202,7 +212,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ),
     ("kubectl patch widget NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/field\"}]'", WELL),
     (
-        "kubectl patch widget NAME --type=json -p '[{\"op\":\"replace\",\"path\":\"/metadata/managedFields/0/apiVersion\",\"value\":\"example.com/v1\"}]'",
+        "kubectl patch widget NAME --type=json -p \
+         '[{\"op\":\"replace\",\"path\":\"/metadata/managedFields/0/apiVersion\",\"value\":\"example.com/v1\"}]'",
         WELL,
     ),
     ("kubectl -n etch-system delete deployment etch", WELL),
@@ -253,7 +264,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl get --raw /api/v1/namespaces/etch-system/pods/POD:8080/proxy/readyz", NO_NODE),
     ("kubectl -n etch-system logs -l app.kubernetes.io/name=etch --tail=-1", NO_NODE),
     (
-        "kubectl -n etch-system logs -l app.kubernetes.io/name=etch --tail=-1 | jq -c 'select(.spans[]?.crd == \"widgets.example.com\") | .fields'",
+        "kubectl -n etch-system logs -l app.kubernetes.io/name=etch --tail=-1 | jq -c 'select(.spans[]?.crd \
+         == \"widgets.example.com\") | .fields'",
         NO_NODE,
     ),
     ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
@@ -279,7 +291,8 @@ pub(crate) const JSON: &[(&str, &str)] = &[
     ("docs/lint.md", "etch lint -o json crds.yaml"),
     (
         "docs/published-defaults.md",
-        "etch impact -o json --openapi e2e/openapi/releases/v1.36.json --openapi e2e/openapi/releases/v1.37.json",
+        "etch impact -o json --openapi e2e/openapi/releases/v1.36.json --openapi \
+         e2e/openapi/releases/v1.37.json",
     ),
     ("docs/upgrades.md", "etch impact -o json -f new.yaml --old old.yaml --objects backup/"),
 ];

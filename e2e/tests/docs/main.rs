@@ -180,7 +180,9 @@ async fn before(stage: &mut Stage, command: &str) -> Result<()> {
     }
     if command.contains("--policy certificates") {
         let policy = json!({
-            "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "certificates" },
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": {
+                "name": "certificates",
+            },
             "spec": { "selector": { "groups": ["cert-manager.io"] } },
         });
         let path = "/apis/etch-operator.io/v1alpha1/defaultspolicies/certificates";

@@ -25,9 +25,11 @@ rows! {
     w11: "merge patch and apply on /status store the spec's defaults too",
     w13: "dryRun answers like the read view and stores nothing",
     w15: "without create, no apply brings an object back",
-    w21: "a JSON patch with values stores them; what the server shows already leaves no trace, another value an entry of ours",
+    w21: "a JSON patch with values stores them; what the server shows already leaves no trace, another value \
+        an entry of ours",
     w23: "a dry run that tests a value and removes it shows what this server fills in",
-    w30: "a JSON patch that moves fields onto themselves stores the phantom defaults, unless the schema lacks one of the fields",
+    w30: "a JSON patch that moves fields onto themselves stores the phantom defaults, unless the schema \
+        lacks one of the fields",
     w24: "a delete that only marks, and one more of what is marked, store the phantom defaults",
 }
 
@@ -319,7 +321,8 @@ async fn w30(cluster: &Cluster) -> Result<()> {
     };
     tabs.define(schema(&both, json!({"a": text()}))).await?;
     let values = json!({
-        "a/b": "<&>", "c~d": 1e21, "": 9_007_199_254_740_993_i64, "\u{fc}\u{2028}": [[{"x": null}]], "none": null, "empty": {},
+        "a/b": "<&>", "c~d": 1e21, "": 9_007_199_254_740_993_i64, "\u{fc}\u{2028}": [[{"x": null}]],
+        "none": null, "empty": {},
     });
     let body = json!({"a": "x", "rows": [{"a": "1"}, {}, {"b": "2"}], "kept": values});
     tabs.create("v1", "a", "owner", json!({"spec": body.clone()})).await?;

@@ -27,7 +27,8 @@ rows! {
     c7: "objects nested 9,000 levels deep are accepted, 20,000 are not",
     c8: "the conditions of a fresh CRD can be null",
     c13: "a CRD that has lost its conditions is not served until its names change",
-    c14: "an apply of conditions keeps to a resourceVersion, and sets the time of its entry if it changes one",
+    c14: "an apply of conditions keeps to a resourceVersion, and sets the time of its entry if it changes \
+        one",
     a1: "a watch from before a change goes on for a moment with the old schema, and ends without an error",
     a2: "a CRD deleted and created again has another uid, and may have another scope",
 }

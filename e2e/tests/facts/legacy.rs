@@ -12,7 +12,8 @@ use crate::{
 
 rows! {
     d12: "the defaults of a schema that is not structural are filled in, on read and on create",
-    d12_preserve: "preserveUnknownFields keeps unknown fields and nulls, and after the step to false they are hidden",
+    d12_preserve: "preserveUnknownFields keeps unknown fields and nulls, and after the step to false they \
+        are hidden",
     d12_absent: "a stored CRD that does not say otherwise keeps unknown fields",
     d12_unread: "a schema that cannot be made structural fills in nothing where unknown fields are kept",
     d14: "a default with duplicates is accepted, and then every object that gets it is refused",

@@ -13,7 +13,8 @@ use crate::{
 };
 
 rows! {
-    d13_policy: "after a MutatingAdmissionPolicy that removes a default the server fills it in again, and stores it",
+    d13_policy: "after a MutatingAdmissionPolicy that removes a default the server fills it in again, and \
+        stores it",
     r14: "what a MutatingAdmissionPolicy sets is stored although no version declares it, and nobody owns it",
 }
 
@@ -31,7 +32,10 @@ async fn set_policy(
         "failurePolicy": "Fail",
         "reinvocationPolicy": "Never",
         "matchConstraints": {"resourceRules": [{
-            "apiGroups": [tabs.group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"],
+            "apiGroups": [tabs.group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"],
+            "resources": [
+                "*",
+            ],
         }]},
         "matchConditions": [{"name": "meant", "expression": condition}],
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],

@@ -11,12 +11,18 @@ use crate::{
 };
 
 rows! {
-    w19: "list items that owners cannot name fail every apply; a patch is refused or, up to 1.36, wipes the owners; items that are there twice are borne",
-    w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they own",
-    w26: "owners keep fields that the schema no longer has: an apply, a merge patch and a move to another version drop the values alone",
-    w31: "where the server cannot read an owner, every apply is refused, and a patch makes it forget all owners",
-    w34: "a write of the scale of an object changes its replicas, and names no owner of them where nobody owned them before",
-    w22: "below x-kubernetes-preserve-unknown-fields objects are owned field by field, lists as a whole; a dry run shows it",
+    w19: "list items that owners cannot name fail every apply; a patch is refused or, up to 1.36, wipes the \
+        owners; items that are there twice are borne",
+    w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they \
+        own",
+    w26: "owners keep fields that the schema no longer has: an apply, a merge patch and a move to another \
+        version drop the values alone",
+    w31: "where the server cannot read an owner, every apply is refused, and a patch makes it forget all \
+        owners",
+    w34: "a write of the scale of an object changes its replicas, and names no owner of them where nobody \
+        owned them before",
+    w22: "below x-kubernetes-preserve-unknown-fields objects are owned field by field, lists as a whole; a \
+        dry run shows it",
 }
 
 async fn w31(cluster: &Cluster) -> Result<()> {
@@ -103,7 +109,13 @@ async fn w22(cluster: &Cluster) -> Result<()> {
 
 async fn w19(cluster: &Cluster) -> Result<()> {
     let tabs = Tabs::new(cluster, "w19");
-    let item = |required: &[&str]| json!({"type": "object", "nullable": true, "required": required, "properties": {"name": text(), "note": text()}});
+    let item = |required: &[&str]| {
+        json!({
+            "type": "object", "nullable": true, "required": required, "properties": {
+                "name": text(), "note": text(),
+            },
+        })
+    };
     let words = || json!({"type": "string", "nullable": true});
     let list = |items: Value| json!({"type": "array", "items": items});
     let loose = json!({"a": text(), "keyed": list(item(&[])), "set": list(words())});

@@ -15,7 +15,8 @@ use crate::{
 rows! {
     c10: "OpenAPI v3 has the defaults of a structural schema, save those of apiVersion, kind and metadata",
     c11: "OpenAPI v2 has no default of any type",
-    c12: "OpenAPI v2 has no types and fields of what may be null or keeps unknown fields, and no allOf, anyOf, oneOf and not",
+    c12: "OpenAPI v2 has no types and fields of what may be null or keeps unknown fields, and no allOf, \
+        anyOf, oneOf and not",
 }
 
 /// Defaults at each sort of place. `last` is in it so that a test knows when this schema is the one that is
@@ -29,7 +30,9 @@ fn properties() -> Value {
     json!({
         "plain": defaulted("a"),
         "object": with(json!({"default": {}}), json!({"inner": defaulted("b")})),
-        "list": {"type": "array", "default": [{}], "items": with(json!({}), json!({"inner": defaulted("c")}))},
+        "list": {
+            "type": "array", "default": [{}], "items": with(json!({}), json!({"inner": defaulted("c")})),
+        },
         "items": {"type": "array", "items": {"type": "string", "default": "d"}},
         "map": {"type": "object", "additionalProperties": with(json!({}), json!({"inner": defaulted("e")}))},
         "port": {"x-kubernetes-int-or-string": true, "default": "http"},
@@ -37,7 +40,10 @@ fn properties() -> Value {
         "open": with(json!({"x-kubernetes-preserve-unknown-fields": true}), json!({"inner": defaulted("g")})),
         "pod": with(
             json!({"x-kubernetes-embedded-resource": true}),
-            json!({"kind": defaulted("Pod"), "apiVersion": text(), "metadata": {"type": "object"}, "inner": defaulted("h")}),
+            json!({
+                "kind": defaulted("Pod"), "apiVersion": text(), "metadata": {"type": "object"},
+                "inner": defaulted("h"),
+            }),
         ),
         "last": defaulted("z"),
     })
@@ -133,7 +139,11 @@ async fn c12(cluster: &Cluster) -> Result<()> {
         "map": {"type": "object", "nullable": true, "additionalProperties": text()},
         "open": {"type": "object", open: true, "properties": {"inner": text()}},
         "port": {"x-kubernetes-int-or-string": true, "anyOf": either},
-        "clauses": {"type": "string", "allOf": [{"minLength": 1}], "oneOf": [{"minLength": 1}], "not": {"maxLength": 0}},
+        "clauses": {
+            "type": "string", "allOf": [{"minLength": 1}], "oneOf": [{"minLength": 1}], "not": {
+                "maxLength": 0,
+            },
+        },
         "keys": {"type": "object", "required": ["may", "must"], "properties": {
             "may": {"type": "string", "nullable": true}, "must": text(),
         }},

@@ -24,7 +24,8 @@ rows! {
     r8: "a list of metadata has the same resource versions, and a list goes on in either form",
     r11: "resource versions of custom resources, CRDs and Leases grow with each write of any of them",
     r12: "whoever creates an object owns each field that it was given, and none that a later default shows",
-    r13: "a watch from an old resource version delivers what the server remembers, and else names the oldest one",
+    r13: "a watch from an old resource version delivers what the server remembers, and else names the oldest \
+        one",
     r15: "an embedded resource that is none makes every read of its resource an error",
     r16: "what a conversion hands over is read by the schema of its version, and gets no defaults",
     c5: "a default under a parent that is absent and has none is not applied",
@@ -107,7 +108,11 @@ async fn r11(cluster: &Cluster) -> Result<()> {
         let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
         let name = format!("o{round}");
         let object = tabs.apply("v1", &name, "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
-        let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": format!("r11-{round}") } });
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+                "name": format!("r11-{round}"),
+            },
+        });
         let lease = cluster.post(leases, &lease).await?.ok()?;
         let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         for list in [leases, crds, tabs.path("v1", "").trim_end_matches('/')] {

@@ -14,7 +14,8 @@ use crate::{
 };
 
 rows! {
-    admission_policy: "a ValidatingAdmissionPolicy refuses with 422 or what it likes, even a write that changes nothing (W14)",
+    admission_policy: "a ValidatingAdmissionPolicy refuses with 422 or what it likes, even a write that \
+        changes nothing (W14)",
     admission_webhook: "a webhook that is down is a 500 with a cause",
     validation: "a phantom default that breaks a rule is stored, a new one is refused with the field (C6)",
     size: "an object that grows beyond what etcd takes is a 500 without a reason",

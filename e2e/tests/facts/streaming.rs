@@ -17,7 +17,8 @@ use crate::{
 };
 
 rows! {
-    r9: "a watch of metadata with sendInitialEvents begins with every object and a bookmark, with and without watch cache",
+    r9: "a watch of metadata with sendInitialEvents begins with every object and a bookmark, with and \
+        without watch cache",
     r10: "a version that etcd has compacted is answered 410; a watch from the bookmark goes on",
 }
 

@@ -14,15 +14,18 @@ use crate::{
 
 rows! {
     r2: "the defaults that a read view shows are those of the version of the bytes",
-    w6: "an identity-only apply moves the object to v1 without its default, and applies at v1 fail from then on",
+    w6: "an identity-only apply moves the object to v1 without its default, and applies at v1 fail from then \
+        on",
     w6_proof: "a repeated apply tells the truth if it names the resourceVersion of the first answer",
     w6_at_v1: "on an object already stored at v1, applies at v1 fail at once",
     w6_update: "it is the same when the foreign manager is of Updates",
-    w25: "an apply that changes nothing moves bytes of v1beta1 to v1 without its default, even if all owners are at v1",
+    w25: "an apply that changes nothing moves bytes of v1beta1 to v1 without its default, even if all owners \
+        are at v1",
     w7: "an apply with the computed value fails and stores nothing",
     w8: "merge patch {} stores the default, and up to 1.36 wipes all owners",
     w9: "re-versioned owners let the default be stored; our entry can be removed",
-    w9_after_w6: "on an object stored at v1, re-versioned owners leave neither an entry of ours nor a new generation",
+    w9_after_w6: "on an object stored at v1, re-versioned owners leave neither an entry of ours nor a new \
+        generation",
     w9_validated: "an identity-only apply is validated without the new default, re-versioning with it",
     w10: "any write at v1beta1 drops what only v1 knows, and nothing but resourceVersion tells",
     w12_versions: "any write at v1 drops what only v1beta1 knows",

@@ -16,7 +16,7 @@ use crate::workload::{Expected, GROUP, State, Subject, Workload, persisted};
 pub(crate) fn is_stable(history: &History, subject: &Subject) -> bool {
     // While a user acts, it is not.
     let Ok(state) = subject.state.try_lock() else { return false };
-    if !subject.is_said(history) {
+    if !subject.is_worded(history) {
         return false;
     }
     let stored = history.below(&subject.keys());
@@ -27,14 +27,14 @@ pub(crate) fn is_stable(history: &History, subject: &Subject) -> bool {
 
 /// What keeps a plan from being stable.
 pub(crate) fn unstable(history: &History, subject: &Subject) -> String {
-    let said = history.now(&subject.crd_key()).map(|crd| persisted(&crd)).unwrap_or_default();
+    let wording = history.now(&subject.crd_key()).map(|crd| persisted(&crd)).unwrap_or_default();
     let Ok(state) = subject.state.try_lock() else { return "somebody acts".to_owned() };
     let stored = history.below(&subject.keys());
     let wrong = state.objects.iter().filter_map(|(name, expected)| {
         let raw = stored.get(name).map_or(&Value::Null, |raw| raw);
         Some(format!("; {name} {}", wrong_spec(subject, &state, expected, raw)?))
     });
-    format!("the condition is {said}{}", wrong.collect::<String>())
+    format!("the condition is {wording}{}", wrong.collect::<String>())
 }
 
 /// What is wrong with the spec of an object.

@@ -123,13 +123,13 @@ pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun:
         if last.is_some_and(|last| untouched(&last) != untouched(&value)) {
             broken.push(format!("the CRD's own fields change at {revision}"));
         }
-        let said = persisted(&value);
+        let wording = persisted(&value);
         // Servers before 1.35 do not keep it (fact C3): nothing shows then which schema is meant.
-        let Some(judged) = said["observedGeneration"].as_i64().and_then(|judged| generations.get(&judged))
+        let Some(judged) = wording["observedGeneration"].as_i64().and_then(|judged| generations.get(&judged))
         else {
             continue;
         };
-        if said["status"] != "True" || said["reason"] != "AllPersisted" {
+        if wording["status"] != "True" || wording["reason"] != "AllPersisted" {
             continue;
         }
         for (key, (written, raw)) in &objects {
@@ -148,7 +148,8 @@ pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun:
 fn a_write_that_takes_anything_from_users_is_found() {
     use serde_json::json;
     let metadata = json!({
-        "uid": "a", "labels": { "empty": "" }, "finalizers": ["wait"], "deletionTimestamp": "now", "generation": 1,
+        "uid": "a", "labels": { "empty": "" }, "finalizers": ["wait"], "deletionTimestamp": "now",
+        "generation": 1,
         "managedFields": [{ "manager": "owner" }],
     });
     let spec =

@@ -268,7 +268,7 @@ impl Subject {
         }
         drop(state);
         // Etch learns of what is done now by its watch.
-        history.until(LONG, "the first pass", || self.is_said(history).then_some(())).await?;
+        history.until(LONG, "the first pass", || self.is_worded(history).then_some(())).await?;
         let mut state = self.state.lock().await;
         match self.workload {
             Workload::Follow => self.define(cluster, &mut state, |state| state.defaults.size = Some(5)).await,
@@ -278,13 +278,13 @@ impl Subject {
     }
 
     /// Whether the condition has its last reason, for the CRD's present generation.
-    pub(crate) fn is_said(&self, history: &History) -> bool {
+    pub(crate) fn is_worded(&self, history: &History) -> bool {
         let Some(crd) = history.now(&self.crd_key()) else { return false };
-        let said = persisted(&crd);
-        let generation = &said["observedGeneration"];
+        let wording = persisted(&crd);
+        let generation = &wording["observedGeneration"];
         // Servers before 1.35 do not keep it (fact C3).
         let is_current = generation.is_null() || *generation == crd["metadata"]["generation"];
-        is_current && said["reason"] == self.reason()
+        is_current && wording["reason"] == self.reason()
     }
 }
 

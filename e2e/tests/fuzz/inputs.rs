@@ -52,7 +52,11 @@ pub(super) fn filled() -> Result<Vec<Vec<u8>>> {
 /// Objects with owners, and their schema.
 pub(super) fn owned() -> Result<Vec<Vec<u8>>> {
     let field_sets = [
-        json!({"f:spec": {".": {}, "f:a": {}, "f:list": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}, "f:port": {}}}}}),
+        json!({
+            "f:spec": {
+                ".": {}, "f:a": {}, "f:list": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}, "f:port": {}}},
+            },
+        }),
         json!({"f:spec": {"f:set": {"v:\"a\"": {}, "v:1": {}}, "f:items": {"i:0": {}}}}),
         json!({"f:metadata": {"f:labels": {"f:a.b/c": {}}}, "f:status": {}}),
         json!({}),
@@ -61,13 +65,19 @@ pub(super) fn owned() -> Result<Vec<Vec<u8>>> {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "a": {"type": "string"},
         "list": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-            "items": {"type": "object", "properties": {"name": {"type": "string"}, "port": {"type": "integer", "default": 1}}}},
+            "items": {"type": "object", "properties": {"name": {"type": "string"},
+                "port": {"type": "integer", "default": 1}}}},
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "items": {"type": "array", "items": {"type": "integer"}}}}}});
     let mut owned = Vec::new();
     for one in &field_sets {
         for other in &field_sets {
-            let entry = |manager: &str, fields: &Value| json!({"manager": manager, "operation": "Apply", "apiVersion": "a/v1", "fieldsType": "FieldsV1", "fieldsV1": fields});
+            let entry = |manager: &str, fields: &Value| {
+                json!({
+                    "manager": manager, "operation": "Apply", "apiVersion": "a/v1", "fieldsType": "FieldsV1",
+                    "fieldsV1": fields,
+                })
+            };
             let object = json!({"metadata": {"managedFields": [entry("a", one), entry("b", other)]},
                 "spec": {"a": "x", "list": [{"name": "x", "port": 1}], "set": ["a"], "items": [1]}});
             owned.push(json!({"schema": schema, "object": object}).to_string().into_bytes());
@@ -114,7 +124,8 @@ pub(super) fn documents() -> Result<Vec<Vec<u8>>> {
 pub(super) fn watched() -> Result<Vec<Vec<u8>>> {
     let mut lines = vec![
         json!({"type": "BOOKMARK", "object": {"kind": "Thing", "metadata": {"resourceVersion": "7"}}}),
-        json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "metadata": {},
+            "status": "Failure",
             "message": "too old resource version: 1 (7)", "reason": "Expired", "code": 410}}),
     ];
     for (index, vector) in vectors("apiserver-1.36.jsonl.gz")?.iter_mut().enumerate() {

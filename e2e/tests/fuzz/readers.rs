@@ -93,17 +93,22 @@ pub(super) fn rule(bytes: &[u8]) -> Result<bool> {
     let rule = String::from_utf8_lossy(bytes);
     let schema = json!({"type": "object", "properties": {
         "s": {"type": "string"}, "i": {"type": "integer"}, "n": {"type": "number"}, "b": {"type": "boolean"},
-        "l": {"type": "array", "items": {"type": "string"}}, "li": {"type": "array", "items": {"type": "integer"}},
+        "l": {"type": "array", "items": {"type": "string"}}, "li": {
+            "type": "array", "items": {"type": "integer"},
+        },
         "m": {"type": "object", "additionalProperties": {"type": "string"}},
         "o": {"type": "object", "properties": {"x": {"type": "string"}, "y": {"type": "integer"}}},
         "d": {"x-kubernetes-int-or-string": true}, "t": {"type": "string", "format": "date-time"}},
         "x-kubernetes-validations": [{"rule": rule, "messageExpression": rule}]});
-    let crd = json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Cluster",
+    let crd = json!({"metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Cluster",
         "names": {"plural": "things", "kind": "Thing"},
-        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": schema}}]}});
     let compiles = validate_create(&crd)
         .is_ok_and(|found| !found.iter().any(|finding| finding.detail.contains("compilation failed")));
-    let object = json!({"s": "abc", "i": 7, "n": 1.5, "b": true, "l": ["a", "b"], "li": [1, 2], "m": {"k": "v"},
+    let object = json!({"s": "abc", "i": 7, "n": 1.5, "b": true, "l": ["a", "b"], "li": [1, 2],
+        "m": {"k": "v"},
         "o": {"x": "a"}, "d": "text", "t": "2024-01-01T00:00:00Z"});
     let schema = Schema::parse(&schema)?;
     let first = Validator::new(&schema).object(&object);

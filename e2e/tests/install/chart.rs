@@ -315,8 +315,8 @@ fn groups_of_crds_can_be_granted() -> Result<()> {
     Ok(())
 }
 
-/// What Helm prints after an installation with these flags. `helm template` renders no notes, so a copy of the
-/// chart has them in an object.
+/// What Helm prints after an installation with these flags. `helm template` renders no notes, so a copy of
+/// the chart has them in an object.
 fn notes(flags: &[&str]) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let status = Command::new("cp").arg("-r").arg(root().join("config/chart")).arg(folder.path()).status()?;

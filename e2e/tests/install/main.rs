@@ -106,12 +106,12 @@ fn kube_score_finds_nothing_in_what_is_installed() -> Result<()> {
         kube_score(&file)
     };
     for overlay in OVERLAYS {
-        let (passed, said) = scored(overlay, &kustomize(&format!("config/{overlay}"))?)?;
-        ensure!(passed, "{overlay}:\n{said}");
+        let (passed, wording) = scored(overlay, &kustomize(&format!("config/{overlay}"))?)?;
+        ensure!(passed, "{overlay}:\n{wording}");
     }
     let everything = "monitoring.enabled=true,admission.enabled=true,rbac.clusterWide=true,rbac.groups={stable.example.com}";
-    let (passed, said) = scored("chart", &helm(&["--set", everything])?)?;
-    ensure!(passed, "the chart:\n{said}");
+    let (passed, wording) = scored("chart", &helm(&["--set", everything])?)?;
+    ensure!(passed, "the chart:\n{wording}");
     let careless = kustomize("config/default")?.replace("readOnlyRootFilesystem: true", "privileged: true");
     ensure!(!scored("careless", &careless)?.0, "a privileged container is found");
     Ok(())

@@ -79,8 +79,9 @@ async fn nothing_is_written_while_conversions_differ(
 
     differs.store(false, Ordering::SeqCst);
     if name != "old" {
-        // The server refuses every apply, for the webhook returns a field that the old version does not have. Who
-        // applied owns one that has another name now: it stays the owner's, and the webhook is to be corrected.
+        // The server refuses every apply, for the webhook returns a field that the old version does not have.
+        // Who applied owns one that has another name now: it stays the owner's, and the webhook is to be
+        // corrected.
         let owned = |raw: &Value| raw["metadata"]["managedFields"].clone();
         widgets.persisted("ObjectsRejected", 4 * SOON).await?;
         let [_, applied] = NAMES;

@@ -23,7 +23,8 @@ cases![
     names_that_are_taken
 ];
 
-/// Makes the CRD one of before schemas had to be structural, with these changes of the properties of its spec.
+/// Makes the CRD one of before schemas had to be structural, with these changes of the properties of its
+/// spec.
 async fn keep_unknown_fields(widgets: &Widgets<'_>, change: impl FnOnce(&mut Value)) -> Result<()> {
     let change = |crd: &mut Value| {
         ensure!(crd["apiVersion"] == "apiextensions.k8s.io/v1beta1");
@@ -251,8 +252,13 @@ async fn served_by_an_aggregated_api(stage: &Stage, name: &'static str) -> Resul
         } });
         let list = json!({ "apiVersion": api_version, "kind": "WidgetList",
                            "metadata": { "resourceVersion": "1" }, "items": [item] });
-        let resources = json!({ "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": api_version, "resources": [
-            { "name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": ["list", "patch"] },
+        let resources = json!({ "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": api_version,
+            "resources": [
+            {
+                "name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": [
+                    "list", "patch",
+                ],
+            },
         ] });
         move |request: &Value| match request["path"].as_str() {
             Some(path) if path.ends_with("/foreign") => item.clone(),

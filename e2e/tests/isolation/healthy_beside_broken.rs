@@ -104,7 +104,9 @@ async fn filled(widgets: &Widgets<'_>, version: &str) -> Result<()> {
 /// Has a policy refuse everything.
 async fn refuse(widgets: &Widgets<'_>) -> Result<()> {
     let policy = json!({ "metadata": { "name": "refuse" }, "spec": {
-        "matchConstraints": { "resourceRules": everything(widgets) }, "validations": [{ "expression": "false" }],
+        "matchConstraints": { "resourceRules": everything(widgets) }, "validations": [{
+            "expression": "false",
+        }],
     }});
     let binding = json!({ "metadata": { "name": "refuse" }, "spec": {
         "policyName": "refuse", "validationActions": ["Deny"],
@@ -122,7 +124,8 @@ async fn ask(widgets: &Widgets<'_>, client_config: serde_json::Value) -> Result<
     let name = widgets.group.clone();
     let configuration = json!({ "metadata": { "name": name }, "webhooks": [{
         "name": name, "clientConfig": client_config, "rules": everything(widgets),
-        "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 10,
+        "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 10,
     }]});
     let path = format!("{ADMISSION}/validatingwebhookconfigurations");
     widgets.cluster.create(&path, "admin", &configuration).await.map(drop)

@@ -46,9 +46,10 @@ async fn nested_five_thousand_levels(stage: &Stage, name: &'static str) -> Resul
     widgets.define(schema).await?;
     let condition = widgets.persisted("TooDeep", SOON).await?;
     ensure!(condition.status == "Unknown", "{condition:?}");
-    let told = "1 left alone (nested more than 1000 levels deep), etcd may lack its defaults (default/deep)";
+    let reported_text = "1 left alone (nested more than 1000 levels deep), etcd may lack its defaults \
+        (default/deep)";
     ensure!(
-        condition.message == format!("2 of 3 objects are known to store their defaults; {told}"),
+        condition.message == format!("2 of 3 objects are known to store their defaults; {reported_text}"),
         "{condition:?}"
     );
     ensure!(widgets.is_stored("flat").await? && widgets.is_stored("limit").await?);

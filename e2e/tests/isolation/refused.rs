@@ -100,7 +100,11 @@ async fn webhook_refuses(stage: &Stage, name: &'static str) -> Result<()> {
     let webhook = Webhook::start(|request| {
         let object = &request["object"];
         let allowed = object["metadata"]["name"] != "guarded";
-        json!({ "allowed": allowed, "status": { "code": 409, "reason": CANARY, "message": object["spec"]["secret"] } })
+        json!({
+            "allowed": allowed, "status": {
+                "code": 409, "reason": CANARY, "message": object["spec"]["secret"],
+            },
+        })
     })
     .await?;
     let configuration = json!({ "metadata": { "name": name.replace('_', "-") }, "webhooks": [{

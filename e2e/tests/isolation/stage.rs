@@ -93,14 +93,14 @@ impl Stage {
         let reports = cluster.get("/apis/etch-operator.io/v1alpha1/defaultsreports").await?;
         let log = self.operator.log()?;
         logs::parse(log.rsplit_once('\n').map_or("", |(whole, _)| whole)).context("the log")?;
-        let said = [
+        let wording = [
             ("the log", log),
             ("a condition", json!(conditions.collect::<Vec<_>>()).to_string()),
             ("a report", without_defaults(reports).to_string()),
             ("an event", cluster.get("/apis/events.k8s.io/v1/events").await?.to_string()),
             ("the metrics", String::from_utf8(metrics.to_vec())?),
         ];
-        for (whence, text) in said {
+        for (whence, text) in wording {
             ensure!(!text.is_empty(), "{whence} cannot be searched");
             let numbers = [CANARY_NUMBER.to_string(), DEFAULT_NUMBER.to_string()];
             for canary in [CANARY, DEFAULT, &numbers[0], &numbers[1]] {

@@ -38,7 +38,10 @@ async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
     cluster.apply_crd(&of_type(kind, false)).await?;
     for index in 0..OBJECTS {
         let object = json!({
-            "apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": { "name": format!("o{index}") }, "spec": { "a": 1 },
+            "apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": { "name": format!("o{index}") },
+            "spec": {
+                "a": 1,
+            },
         });
         cluster.create(&collection(kind), "user", &object).await?;
     }
@@ -75,7 +78,9 @@ async fn scene(group: &str) -> Result<Scene> {
         json!({ "kind": "ClusterRole", "metadata": { "name": "reads-admission" }, "rules": rules }),
         json!({
             "kind": "ClusterRoleBinding", "metadata": { "name": "reads-admission" },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reads-admission" },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reads-admission",
+            },
             "subjects": [{ "kind": "ServiceAccount", "namespace": "etch-system", "name": "etch" }],
         }),
     ] {
@@ -95,15 +100,15 @@ fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Value, String)> {
 
 /// How many objects an audit calls stored, and how many phantom; no such claim is false.
 async fn known(scene: &Scene, kind: &str, name: &str) -> Result<(u64, u64)> {
-    let (told, _) = etch(scene, &["audit", name, "--objects"])?;
-    let told = &told["crds"][0];
+    let (reported, _) = etch(scene, &["audit", name, "--objects"])?;
+    let reported = &reported["crds"][0];
     let of = |is_meant: &dyn Fn(&Value) -> bool| -> Vec<&Value> {
-        let details = told["details"].as_array().into_iter().flatten();
+        let details = reported["details"].as_array().into_iter().flatten();
         details.filter(|detail| is_meant(&detail["state"])).map(|detail| &detail["name"]).collect()
     };
     let (open, phantom) = (of(&|_| true), of(&|state| state == "phantom"));
-    let stored = told["stored"].as_u64().context("stored")?;
-    ensure!(open.len() as u64 + stored == OBJECTS as u64, "{told:#}");
+    let stored = reported["stored"].as_u64().context("stored")?;
+    ensure!(open.len() as u64 + stored == OBJECTS as u64, "{reported:#}");
     for index in 0..OBJECTS {
         let object = format!("o{index}");
         let raw = scene.cluster.raw(GROUP, &plural(kind), Some("default"), &object).await?;
@@ -125,10 +130,10 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
     let (stored, _) = known(&scene, "Hand", &name).await?;
     ensure!(stored == 0);
     write(&scene, "Hand", 0).await?;
-    let (told, said) = etch(&scene, &["persist", &name])?;
-    let told = &told["crds"][0];
-    ensure!(said.contains("not recorded") && told["recorded"] == false, "{said} {told:#}");
-    ensure!(told["written"] == OBJECTS - 1, "{told:#}");
+    let (reported, wording) = etch(&scene, &["persist", &name])?;
+    let reported = &reported["crds"][0];
+    ensure!(wording.contains("not recorded") && reported["recorded"] == false, "{wording} {reported:#}");
+    ensure!(reported["written"] == OBJECTS - 1, "{reported:#}");
     ensure!(known(&scene, "Hand", &name).await? == (OBJECTS as u64, 0));
 
     // An upgrade, and Etch was never there: what was written since is known, and so is what was not.
@@ -139,9 +144,14 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
     ensure!(known(&scene, "Never", &name).await? == (WRITTEN as u64, (OBJECTS - WRITTEN) as u64));
     // A webhook may have set anything, and nothing shows what it did before it was deleted.
     let webhook = json!({ "metadata": { "name": "may-set" }, "webhooks": [{
-        "name": "may-set.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "name": "may-set.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
         "clientConfig": { "url": "https://127.0.0.1:1/" },
-        "rules": [{ "apiGroups": [GROUP], "apiVersions": ["*"], "resources": [plural("Never")], "operations": ["CREATE"] }],
+        "rules": [{
+            "apiGroups": [GROUP], "apiVersions": ["*"], "resources": [plural("Never")], "operations": [
+                "CREATE",
+            ],
+        }],
     }]});
     scene.cluster.create(WEBHOOKS, "admin", &webhook).await?;
     ensure!(known(&scene, "Never", &name).await? == (WRITTEN as u64, 0));
@@ -166,11 +176,11 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
         let before = passes()?;
         let operator = scene.operator(&[])?;
         eventually(SOON, "a pass", async || Ok((passes()? > before).then_some(()))).await?;
-        let said = scene.cluster.persisted(&name, "AuditOnly", SOON).await?;
+        let wording = scene.cluster.persisted(&name, "AuditOnly", SOON).await?;
         let log = operator.log()?;
         ensure!(
-            said.message.contains(&format!("all {OBJECTS} objects store their defaults")),
-            "{said:?}\n{log}"
+            wording.message.contains(&format!("all {OBJECTS} objects store their defaults")),
+            "{wording:?}\n{log}"
         );
         operator.stop().await?;
     }

@@ -158,7 +158,8 @@ impl Type {
         };
         spec["a"] = 1.into();
         json!({
-            "apiVersion": format!("{GROUP}/{version}"), "kind": self.kind, "metadata": { "name": name }, "spec": spec,
+            "apiVersion": format!("{GROUP}/{version}"), "kind": self.kind, "metadata": { "name": name },
+            "spec": spec,
         })
     }
 
@@ -276,12 +277,15 @@ async fn play(types: &[Type], known: &mut BTreeMap<Situation, Known>) -> Result<
         cluster.delete(&format!("{REPORTS}/{name}")).await?;
     }
 
-    let (told, _) = etch(&scene, &["audit", "--objects"])?;
+    let (reported, _) = etch(&scene, &["audit", "--objects"])?;
     for (each, written) in types.iter().zip(&written) {
-        let told =
-            told["crds"].as_array().into_iter().flatten().find(|told| told["crd"] == each.name().as_str());
-        let told = told.with_context(|| each.name())?;
-        let details = told["details"].as_array().context("details")?;
+        let reported = reported["crds"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|reported| reported["crd"] == each.name().as_str());
+        let reported = reported.with_context(|| each.name())?;
+        let details = reported["details"].as_array().context("details")?;
         let known = known.entry(each.situation).or_default();
         for index in 0..each.objects {
             let name = format!("o{index}");
@@ -339,8 +343,8 @@ fn tell(known: &BTreeMap<Situation, Known>) -> Result<()> {
         let Known { objects, stored, phantom, unknown, atomic, written } = known;
         writeln!(
             std::io::stderr(),
-            "{situation:?}: {objects} objects: {stored} stored, {phantom} phantom, {unknown} unknown ({atomic} in \
-             atomic lists, {written} others written before the upgrade); {:.1} % known",
+            "{situation:?}: {objects} objects: {stored} stored, {phantom} phantom, {unknown} unknown \
+             ({atomic} in atomic lists, {written} others written before the upgrade); {:.1} % known",
             known.share()
         )?;
     }

@@ -59,16 +59,16 @@ async fn check(cluster: &Cluster, case: &Path, expected: &Expected) -> Result<()
         ensure!(findings.iter().any(is_it), "{wanted} is missing: {found:#}");
     }
     for (object, refusal) in &expected.refused {
-        let (code, said) = create(cluster, &crd, &case.join(object)).await?;
-        ensure!(code == 422 && said.contains(refusal.as_str()), "{object}: {code} {said}");
+        let (code, wording) = create(cluster, &crd, &case.join(object)).await?;
+        ensure!(code == 422 && wording.contains(refusal.as_str()), "{object}: {code} {wording}");
         ensure!(
             !problems(&file, &case.join(object))?.is_empty(),
             "{object} is invalid, and Etch does not say so"
         );
     }
     for object in &expected.created {
-        let (code, said) = create(cluster, &crd, &case.join(object)).await?;
-        ensure!(code == 201, "{object}: {code} {said}");
+        let (code, wording) = create(cluster, &crd, &case.join(object)).await?;
+        ensure!(code == 201, "{object}: {code} {wording}");
         let problems = problems(&file, &case.join(object))?;
         ensure!(problems.is_empty(), "{object}: {problems:?}");
     }
@@ -82,15 +82,15 @@ async fn create(cluster: &Cluster, crd: &Value, file: &Path) -> Result<(u16, Str
     let (group, plural) = (group.as_str().context("a group")?, plural.as_str().context("a plural")?);
     let path = format!("/apis/{group}/v1/namespaces/default/{plural}");
     let answer = cluster.send("POST", &path, "application/json", serde_json::to_vec(&object)?).await?;
-    let said = answer.body["message"].as_str().unwrap_or_default().to_owned();
-    Ok((answer.code, said))
+    let wording = answer.body["message"].as_str().unwrap_or_default().to_owned();
+    Ok((answer.code, wording))
 }
 
 /// What is wrong with an object by the CRD, as `etch impact` reports it for a CRD that does not change.
 fn problems(crd: &Path, object: &Path) -> Result<Vec<Value>> {
     let crd = text(crd)?;
-    let told = etch(&["impact", "--old", crd, "-f", crd, "--objects", text(object)?, "-o", "json"])?;
-    let details = told.first()?["details"].as_array().cloned().unwrap_or_default();
+    let reported = etch(&["impact", "--old", crd, "-f", crd, "--objects", text(object)?, "-o", "json"])?;
+    let details = reported.first()?["details"].as_array().cloned().unwrap_or_default();
     Ok(details.iter().flat_map(|detail| detail["problems"].as_array().cloned().unwrap_or_default()).collect())
 }
 

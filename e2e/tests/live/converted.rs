@@ -39,7 +39,7 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
 
     let arguments = ["audit", HOSTS, "--objects", "--etcd-endpoints", control_plane.etcd_url()];
     let kubeconfig = control_plane.kubeconfig(0);
-    let exact = told(&etch(&kubeconfig, &arguments)?)?;
+    let exact = reported(&etch(&kubeconfig, &arguments)?)?;
     let expected = json!([
         ["open", [[".spec.port", "phantom"], [".spec.retries", "gap"]]],
         ["ported", [[".spec.retries", "gap"]]],
@@ -48,7 +48,7 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
 
     // While no webhook converts, nothing is reported that is not known.
     webhook.go_down();
-    let (counts, details) = told(&etch(&kubeconfig, &arguments)?)?;
+    let (counts, details) = reported(&etch(&kubeconfig, &arguments)?)?;
     ensure!(counts == json!([4, 1, 1, 2]), "{counts} {details}");
     Ok(())
 }
@@ -60,7 +60,8 @@ async fn what_a_webhook_renames_is_not_taken_from_its_owner() -> Result<()> {
     let cluster = Cluster::of(&control_plane).await?;
     let webhook = Webhook::start(convert).await?;
     cluster.apply_crd(&hosts(&[("v1beta1", true, old(false))], &webhook)).await?;
-    let applied = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Host", "metadata": { "name": "owned" },
+    let applied = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Host",
+        "metadata": { "name": "owned" },
         "spec": { "host": "a" } });
     let path = format!("/apis/{GROUP}/v1beta1/namespaces/default/hosts/owned");
     cluster.patch(&path, Patch::Apply, "team", &applied).await?.ok()?;
@@ -84,7 +85,7 @@ async fn what_a_webhook_renames_is_not_taken_from_its_owner() -> Result<()> {
 }
 
 /// The counts, and what is missing in which object.
-fn told(audit: &Ended) -> Result<(Value, Value)> {
+fn reported(audit: &Ended) -> Result<(Value, Value)> {
     let crd = audit.first()?;
     let counts = ["objects", "stored", "phantom", "unknown"].map(|state| &crd[state]);
     let details = crd["details"].as_array().context("details")?.iter().map(|detail| {

@@ -178,10 +178,10 @@ fn found(ended: &Ended) -> Result<Value> {
 
 /// The command failed, and printed why in one line that contains these words.
 fn refused(ended: &Ended, words: &[&str]) -> Result<()> {
-    let said = &ended.err;
+    let wording = &ended.err;
     ensure!(ended.code == Some(2) && ended.out.is_empty(), "{ended:?}");
-    ensure!(said.lines().count() == 1 && said.starts_with("error: "), "not one line: {said}");
-    ensure!(words.iter().all(|word| said.contains(word)), "{words:?} are not in: {said}");
+    ensure!(wording.lines().count() == 1 && wording.starts_with("error: "), "not one line: {wording}");
+    ensure!(words.iter().all(|word| wording.contains(word)), "{words:?} are not in: {wording}");
     Ok(())
 }
 

@@ -84,7 +84,8 @@ impl Governed {
         cluster.apply_crd(&self.document(phase)).await?;
         let size = [Value::Null, json!(1), json!(5)][phase].clone();
         let probe = json!({
-            "apiVersion": format!("{GROUP}/v1"), "kind": self.kind, "metadata": { "name": "probe" }, "spec": {},
+            "apiVersion": format!("{GROUP}/v1"), "kind": self.kind, "metadata": { "name": "probe" },
+            "spec": {},
         });
         let path = format!("{}?dryRun=All", self.path("").trim_end_matches('/'));
         eventually(SOON, &format!("{} is served in phase {phase}", self.kind), async || {
@@ -115,7 +116,8 @@ async fn what_is_predicted_under_a_policy_comes_true() -> Result<()> {
             let legacy =
                 if name == "relic" { json!({ "note": "n", "legacy": "l" }) } else { json!({ "note": "n" }) };
             let object = json!({
-                "apiVersion": format!("{GROUP}/v1"), "kind": governed.kind, "metadata": { "name": name }, "spec": legacy,
+                "apiVersion": format!("{GROUP}/v1"), "kind": governed.kind, "metadata": { "name": name },
+                "spec": legacy,
             });
             cluster.patch(&governed.path(name), Patch::Apply, "owner", &object).await?.ok()?;
         }
@@ -147,10 +149,10 @@ fn explained(scene: &Scene, all: &[Governed]) -> Result<BTreeMap<(&'static str, 
     let mut explained = BTreeMap::new();
     for governed in all {
         for name in OBJECTS {
-            let (_, said) = scene.etch_json(&["explain", &governed.crd(), name])?;
+            let (_, wording) = scene.etch_json(&["explain", &governed.crd(), name])?;
             let policy = governed.policy.as_ref().map(|_| governed.plural());
-            ensure!(said["policy"]["name"] == json!(policy), "{said:#}");
-            let reason = said["defaults"][0]["reason"].as_str().context("a reason")?;
+            ensure!(wording["policy"]["name"] == json!(policy), "{wording:#}");
+            let reason = wording["defaults"][0]["reason"].as_str().context("a reason")?;
             explained.insert((governed.kind, name), reason.to_owned());
         }
     }
@@ -210,12 +212,13 @@ async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
     let mut seen = BTreeMap::new();
     for governed in all {
         governed.settled(cluster, 2).await?;
-        let told = impact["crds"].as_array().into_iter().flatten().find(|told| told["crd"] == governed.crd());
-        let told = told.context("a CRD")?;
+        let found =
+            impact["crds"].as_array().into_iter().flatten().find(|found| found["crd"] == governed.crd());
+        let found = found.context("a CRD")?;
         for name in OBJECTS {
             let raw = governed.raw(cluster, name).await?;
             let read = cluster.get(&governed.path(name)).await?;
-            let details = told["details"].as_array().into_iter().flatten();
+            let details = found["details"].as_array().into_iter().flatten();
             let detail =
                 details.into_iter().find(|detail| detail["name"] == name).cloned().unwrap_or_default();
             let named = |key: &str, path: &str| detail[key].to_string().contains(path);
@@ -229,16 +232,16 @@ async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
             ensure!(named("hidden", ".spec.note") == governed.loses, "{}", what());
             ensure!(raw["spec"]["note"].is_null() == (detail["dropped"] == true), "{}", what());
             for key in ["follows", "dropped", "held"] {
-                let is_said = !matches!(&detail[key], Value::Null | Value::Bool(false))
+                let is_worded = !matches!(&detail[key], Value::Null | Value::Bool(false))
                     && detail[key].as_array().is_none_or(|paths| !paths.is_empty());
-                *seen.entry(key).or_insert(0) += u32::from(is_said);
+                *seen.entry(key).or_insert(0) += u32::from(is_worded);
             }
         }
         let report =
             scene.report(&governed.crd()).await.map(|report| report["status"].clone()).unwrap_or_default();
         let reported = |key: &str| report["counts"][key].as_u64().unwrap_or_default();
         if governed.reasons[1] != "AuditOnly" && governed.reasons[1] != "Paused" {
-            ensure!(told["objects"]["held"] == reported("held"), "{}: {told:#}\n{report:#}", governed.kind);
+            ensure!(found["objects"]["held"] == reported("held"), "{}: {found:#}\n{report:#}", governed.kind);
         }
     }
     ensure!(seen.values().all(|count| *count > 0), "not everything was predicted of something: {seen:?}");

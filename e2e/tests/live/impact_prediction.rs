@@ -45,15 +45,15 @@ async fn what_is_predicted_of_an_upgrade_comes_true() -> Result<()> {
         for made in objects().iter().filter(|made| made.plural() == plural) {
             let name = &made.name;
             let (before, after, raw) = (&before[plural][name], &after[name], &raw[name]);
-            comes_true(told(&exact.json, made), name, before, after, raw)?;
+            comes_true(reported(&exact.json, made), name, before, after, raw)?;
             if is_told_by_owners(made) {
-                let told = without_doubts(told(&presumed.json, made));
-                comes_true(&told, name, before, after, raw).context("by owners")?;
+                let reported = without_doubts(reported(&presumed.json, made));
+                comes_true(&reported, name, before, after, raw).context("by owners")?;
             }
         }
         let objects: Vec<Made> = objects().into_iter().filter(|made| made.plural() == plural).collect();
         at_once(&objects, async |made| {
-            let predicted = told(&exact.json, made);
+            let predicted = reported(&exact.json, made);
             refused_as_predicted(&stage, made, new, &after[&made.name], predicted).await?;
             Ok(Value::Null)
         })
@@ -71,10 +71,10 @@ fn is_told_by_owners(made: &Made) -> bool {
 
 /// What is predicted by owners, without what happens where etcd holds an outer default and not the one in it:
 /// nothing here is stored that way.
-fn without_doubts(told: &Value) -> Value {
-    let mut told = told.clone();
-    let disappears = told["disappears"].as_array().cloned().unwrap_or_default();
-    if let Some(changes) = told["changes"].as_array_mut() {
+fn without_doubts(reported: &Value) -> Value {
+    let mut reported = reported.clone();
+    let disappears = reported["disappears"].as_array().cloned().unwrap_or_default();
+    if let Some(changes) = reported["changes"].as_array_mut() {
         changes.retain(|path| {
             let is_inside = |place: &Value| {
                 is_below(path.as_str().unwrap_or_default(), place.as_str().unwrap_or_default())
@@ -82,7 +82,7 @@ fn without_doubts(told: &Value) -> Value {
             !disappears.iter().any(is_inside)
         });
     }
-    told
+    reported
 }
 
 /// What is predicted to be invalid is refused when it is created again, and when it is changed there; nothing
@@ -97,7 +97,8 @@ async fn refused_as_predicted(
     let problems: Vec<&str> =
         predicted["problems"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let copy = json!({
-        "apiVersion": after["apiVersion"], "kind": after["kind"], "metadata": { "name": "copy" }, "spec": after["spec"],
+        "apiVersion": after["apiVersion"], "kind": after["kind"], "metadata": { "name": "copy" },
+        "spec": after["spec"],
     });
     let dry_run = format!("{}?dryRun=All", collection(version, made.plural()));
     let answer = stage.cluster.send("POST", &dry_run, "application/json", serde_json::to_vec(&copy)?).await?;
@@ -155,7 +156,7 @@ fn upgraded_pairs() -> Value {
     pairs(&[("v1beta1", false, old), ("v1", false, stored), ("v2", true, new)])
 }
 
-fn comes_true(told: &Value, name: &str, before: &Value, after: &Value, raw: &Value) -> Result<()> {
+fn comes_true(reported: &Value, name: &str, before: &Value, after: &Value, raw: &Value) -> Result<()> {
     let (before, after, raw) = (leaves(&before["spec"]), leaves(&after["spec"]), leaves(&raw["spec"]));
     let appears: BTreeSet<&String> = after.keys().filter(|path| !before.contains_key(*path)).collect();
     let changes =
@@ -167,7 +168,7 @@ fn comes_true(told: &Value, name: &str, before: &Value, after: &Value, raw: &Val
         [("appears", appears), ("changes", changes), ("disappears", disappears), ("hidden", hidden)]
     {
         let predicted: Vec<&str> =
-            told[what].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            reported[what].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let agrees = seen.iter().all(|path| predicted.iter().any(|predicted| is_below(path, predicted)))
             && predicted.iter().all(|predicted| seen.iter().any(|path| is_below(path, predicted)));
         ensure!(agrees, "{name}: {what} {seen:?}, predicted {predicted:?}");
@@ -176,7 +177,7 @@ fn comes_true(told: &Value, name: &str, before: &Value, after: &Value, raw: &Val
 }
 
 /// What is predicted of an object; null where nothing is.
-fn told<'a>(impact: &'a Value, made: &Made) -> &'a Value {
+fn reported<'a>(impact: &'a Value, made: &Made) -> &'a Value {
     let name = format!("{}.{GROUP}", made.plural());
     let crds = impact["crds"].as_array().into_iter().flatten();
     let details = crds.filter(|crd| crd["crd"] == name).filter_map(|crd| crd["details"].as_array());

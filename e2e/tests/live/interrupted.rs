@@ -30,7 +30,7 @@ async fn it_goes_on_as_it_was_from_where_it_came_to() -> Result<()> {
     // Within the first page.
     let begun = [&["persist", "things"][..], &SLOWLY, &scope].concat();
     let first = interrupted(&hand, &begun, 6).await?;
-    let resume = told(&hand, &first).await?;
+    let resume = reported(&hand, &first).await?;
     ensure!(resume.contains("--after=web/t00"), "{resume}");
     let done = hand.raw().await?;
 
@@ -69,19 +69,19 @@ async fn it_goes_on_as_it_was_from_where_it_came_to() -> Result<()> {
 
 /// Compares what is printed about an interruption within the first page with etcd; returns the command with
 /// which to go on.
-async fn told(hand: &Hand, ended: &Ended) -> Result<String> {
+async fn reported(hand: &Hand, ended: &Ended) -> Result<String> {
     ensure!(ended.code == Some(2), "{ended:?}");
-    let told = ended.first()?;
-    let written = told["written"].as_u64().context("a number")?;
+    let reported = ended.first()?;
+    let written = reported["written"].as_u64().context("a number")?;
     let stored = hand.stored().await?;
     ensure!(written == stored.len() as u64, "{written} are told to be written, {} are stored", stored.len());
-    ensure!(told["objects"].as_u64() == Some(written) && told["verified"] == false, "{told:#}");
+    ensure!(reported["objects"].as_u64() == Some(written) && reported["verified"] == false, "{reported:#}");
     let totals = &ended.json()?["totals"];
     ensure!(totals["crds"] == 1 && totals["crdsNotCompleted"] == 1, "{totals:#}");
-    let resume = told["resume"].as_str().context("a command")?;
-    let said = ended.err.lines().last().unwrap_or_default();
-    ensure!(said.contains("things.hand.example.com: interrupted; to resume: "), "{said}");
-    ensure!(said.ends_with(resume), "{said}, and {resume}");
+    let resume = reported["resume"].as_str().context("a command")?;
+    let wording = ended.err.lines().last().unwrap_or_default();
+    ensure!(wording.contains("things.hand.example.com: interrupted; to resume: "), "{wording}");
+    ensure!(wording.ends_with(resume), "{wording}, and {resume}");
     for option in ["--max-writes-per-second=20", "--max-in-flight=4", "--ownership=Own", "--namespace=web"] {
         ensure!(resume.contains(option), "{option} is lost: {resume}");
     }

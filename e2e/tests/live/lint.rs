@@ -54,9 +54,9 @@ async fn a_cluster_is_checked_as_its_files_are() -> Result<()> {
 
     let stranger = with_token(&dir.path().join("stranger"), &kubeconfig, "expired")?;
     let refused = lint(&stranger, &["--live"])?;
-    let said = &refused.err;
-    ensure!(refused.code == Some(2) && said.lines().count() == 1, "{said}");
-    ensure!(said.contains("401") && said.contains("credentials"), "{said}");
+    let wording = &refused.err;
+    ensure!(refused.code == Some(2) && wording.lines().count() == 1, "{wording}");
+    ensure!(wording.contains("401") && wording.contains("credentials"), "{wording}");
     Ok(())
 }
 

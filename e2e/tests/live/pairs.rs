@@ -35,22 +35,22 @@ fn agrees(pair: &Path) -> Result<()> {
     // What is not listed there may be reported as well.
     let is_reported = output.status.code() == Some(1) || !is_listed && output.status.code() == Some(0);
     ensure!(is_reported, "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout)?;
-    let told = &told["crds"][0];
-    ensure!(told["crd"] == meta["crd"], "{}", told["crd"]);
-    ensure!(told["storageVersion"]["old"] == meta["storageVersionOld"], "{}", told["storageVersion"]);
-    ensure!(told["storageVersion"]["new"] == meta["storageVersionNew"], "{}", told["storageVersion"]);
+    let reported: Value = serde_json::from_slice(&output.stdout)?;
+    let reported = &reported["crds"][0];
+    ensure!(reported["crd"] == meta["crd"], "{}", reported["crd"]);
+    ensure!(reported["storageVersion"]["old"] == meta["storageVersionOld"], "{}", reported["storageVersion"]);
+    ensure!(reported["storageVersion"]["new"] == meta["storageVersionNew"], "{}", reported["storageVersion"]);
     for (list, told_fields, meta_fields) in [
         ("defaultsAdded", &["path", "value"][..], &["path", "value"][..]),
         ("defaultsChanged", &["path", "old", "new"], &["path", "old", "new"]),
         ("defaultsRemoved", &["path", "old"], &["path", "value"]),
     ] {
-        let (told, meta) = (rows(&told[list], told_fields)?, rows(&meta[list], meta_fields)?);
-        ensure!(told.len() == meta.len(), "{list}: {} told, {} published", told.len(), meta.len());
-        for (told, meta) in told.iter().zip(&meta) {
+        let (reported, meta) = (rows(&reported[list], told_fields)?, rows(&meta[list], meta_fields)?);
+        ensure!(reported.len() == meta.len(), "{list}: {} told, {} published", reported.len(), meta.len());
+        for (reported, meta) in reported.iter().zip(&meta) {
             ensure!(
-                told.iter().zip(meta).all(|(a, b)| same(a, b)),
-                "{list}: {told:?} is published as {meta:?}"
+                reported.iter().zip(meta).all(|(a, b)| same(a, b)),
+                "{list}: {reported:?} is published as {meta:?}"
             );
         }
     }
@@ -59,7 +59,11 @@ fn agrees(pair: &Path) -> Result<()> {
         list.sort_by_key(Value::to_string);
         Ok(list)
     };
-    ensure!(sorted(&told["fieldsRemoved"])? == sorted(&meta["fieldsRemoved"])?, "{}", told["fieldsRemoved"]);
+    ensure!(
+        sorted(&reported["fieldsRemoved"])? == sorted(&meta["fieldsRemoved"])?,
+        "{}",
+        reported["fieldsRemoved"]
+    );
     Ok(())
 }
 

@@ -13,31 +13,40 @@ async fn what_is_left_out_is_counted_and_nothing_is_claimed_of_it() -> Result<()
     let before = hand.raw().await?;
     for wrong in ["Any Word", "t0490", "default/", "/t0490", "default/t/0", "default/T0490", ""] {
         for more in [&[][..], &["--dry-run"]] {
-            let told = hand.refused(&[&["persist", "things", "--after", wrong], more].concat())?;
-            ensure!(told.contains("not a valid object name"), "{wrong:?}: {told}");
+            let reported = hand.refused(&[&["persist", "things", "--after", wrong], more].concat())?;
+            ensure!(reported.contains("not a valid object name"), "{wrong:?}: {reported}");
         }
     }
     let behind = ["persist", "things", "--after", "default/t0490"];
     let plan = hand.etch(&[&behind[..], &["--dry-run", "-o", "json"]].concat())?;
-    let told = plan.first()?;
+    let reported = plan.first()?;
     ensure!(plan.code == Some(1), "{plan:?}");
-    ensure!(told["objects"] == 29 && told["due"] == 29 && told["notLookedAt"] == 491, "{told:#}");
-    let first = &told["plans"][0]["name"];
-    ensure!(first == "t0491" && told["plans"].as_array().is_some_and(|plans| plans.len() == 29), "{told:#}");
+    ensure!(
+        reported["objects"] == 29 && reported["due"] == 29 && reported["notLookedAt"] == 491,
+        "{reported:#}"
+    );
+    let first = &reported["plans"][0]["name"];
+    ensure!(
+        first == "t0491" && reported["plans"].as_array().is_some_and(|plans| plans.len() == 29),
+        "{reported:#}"
+    );
     ensure!(hand.raw().await? == before, "something was written");
 
     // An object that is gone meanwhile leaves its place.
     let gone = hand.etch(&["persist", "things", "--after", "default/t0514-gone", "-o", "json"])?;
     ensure!(gone.code == Some(1) && gone.err.contains("no such object"), "{gone:?}");
-    let told = gone.first()?;
-    ensure!(told["written"] == 5 && told["notLookedAt"] == 515, "{told:#}");
-    ensure!(told["verified"] == false && told["alreadyStored"] == 0, "{told:#}");
+    let reported = gone.first()?;
+    ensure!(reported["written"] == 5 && reported["notLookedAt"] == 515, "{reported:#}");
+    ensure!(reported["verified"] == false && reported["alreadyStored"] == 0, "{reported:#}");
 
     let rest = hand.etch(&[&behind[..], &["-o", "json"]].concat())?;
-    let told = rest.first()?;
+    let reported = rest.first()?;
     ensure!(rest.code == Some(1) && !rest.err.contains("no such object"), "{rest:?}");
-    ensure!(told["objects"] == 29 && told["written"] == 24 && told["alreadyStored"] == 5, "{told:#}");
-    ensure!(told["notLookedAt"] == 491 && told["verified"] == false, "{told:#}");
+    ensure!(
+        reported["objects"] == 29 && reported["written"] == 24 && reported["alreadyStored"] == 5,
+        "{reported:#}"
+    );
+    ensure!(reported["notLookedAt"] == 491 && reported["verified"] == false, "{reported:#}");
     let stored = hand.stored().await?;
     let expected: Vec<String> = (491..OBJECTS).map(|index| format!("default/t{index:04}")).collect();
     ensure!(stored == expected, "{} are stored, from {:?}", stored.len(), stored.first());
@@ -47,9 +56,12 @@ async fn what_is_left_out_is_counted_and_nothing_is_claimed_of_it() -> Result<()
     ensure!(printed.out.contains("29 objects of 1 CRD: 29 already stored; 491 not checked."), "{printed:?}");
 
     let all = hand.etch(&["persist", "things", "-o", "json"])?;
-    let told = all.first()?;
+    let reported = all.first()?;
     ensure!(all.code == Some(0), "{all:?}");
-    ensure!(told["objects"] == OBJECTS && told["notLookedAt"] == 0 && told["verified"] == true, "{told:#}");
+    ensure!(
+        reported["objects"] == OBJECTS && reported["notLookedAt"] == 0 && reported["verified"] == true,
+        "{reported:#}"
+    );
     ensure!(hand.stored().await?.len() == OBJECTS);
     Ok(())
 }

@@ -66,7 +66,9 @@ async fn asked(hand: &Hand) -> Result<()> {
 async fn undone(hand: &Hand) -> Result<()> {
     let path = format!("{}/t0003", collection("default"));
     let mut wish = json!({
-        "apiVersion": format!("{GROUP}/v1"), "kind": "Thing", "metadata": { "name": "t0003" }, "spec": { "size": 7 },
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Thing", "metadata": { "name": "t0003" }, "spec": {
+            "size": 7,
+        },
     });
     let conflict = hand.cluster.patch(&path, Patch::Apply, "user", &wish).await?;
     ensure!(conflict.code == 409, "it is ours: {conflict:?}");

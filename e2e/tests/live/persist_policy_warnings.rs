@@ -33,15 +33,15 @@ async fn what_a_policy_says_against_it_is_said() -> Result<()> {
         (json!({ "ownership": "Own" }), Some("has ownership: Own")),
     ] {
         set(&hand, &spec).await?;
-        let told = hand.etch(&plan)?;
-        let warnings = told.first()?["warnings"].clone();
+        let reported = hand.etch(&plan)?;
+        let warnings = reported.first()?["warnings"].clone();
         let Some(expected) = expected else {
-            ensure!(warnings.is_null() && !told.err.contains("warning"), "{spec}: {told:?}");
+            ensure!(warnings.is_null() && !reported.err.contains("warning"), "{spec}: {reported:?}");
             continue;
         };
         ensure!(warnings[0].as_str().is_some_and(|warning| warning.contains(expected)), "{spec}: {warnings}");
-        let line = told.err.lines().find(|line| line.starts_with("warning: things.hand.example.com: "));
-        ensure!(line.is_some_and(|line| line.contains(expected)), "{spec}: {told:?}");
+        let line = reported.err.lines().find(|line| line.starts_with("warning: things.hand.example.com: "));
+        ensure!(line.is_some_and(|line| line.contains(expected)), "{spec}: {reported:?}");
     }
     set(&hand, &json!({ "mode": "Ignore" })).await?;
     let written = hand.etch(&["persist", "things", "-o", "json"])?;
@@ -52,7 +52,8 @@ async fn what_a_policy_says_against_it_is_said() -> Result<()> {
 
 async fn set(hand: &Hand, spec: &Value) -> Result<()> {
     let policy = json!({
-        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "default" }, "spec": spec,
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+        "metadata": { "name": "default" }, "spec": spec,
     });
     let path = "/apis/etch-operator.io/v1alpha1/defaultspolicies/default";
     hand.cluster.patch(path, Patch::Apply, "admin", &policy).await?.ok().map(drop)

@@ -13,10 +13,11 @@ async fn what_a_cluster_publishes_is_read_by_its_index() -> Result<()> {
     let shown = hand.etch(&["explain", "--live", "svc.spec.ports"])?;
     let row = ".spec.ports[].protocol   \"TCP\"     if .spec.ports is given";
     ensure!(shown.code == Some(0) && shown.out.contains(row), "{shown:?}");
-    let told = hand.refused(&["explain", "--live", "widgets"])?;
-    ensure!(told.contains("the server doesn't have a resource type \"widgets\""), "{told}");
+    let reported = hand.refused(&["explain", "--live", "widgets"])?;
+    ensure!(reported.contains("the server doesn't have a resource type \"widgets\""), "{reported}");
 
-    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "default"},
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "a", "namespace": "default"},
         "spec": {"ports": [{"port": 80}]}});
     let file = hand.dir.path().join("service.json");
     std::fs::write(&file, service.to_string())?;
@@ -41,7 +42,9 @@ async fn what_a_cluster_publishes_is_read_by_its_index() -> Result<()> {
     }
     // An aggregated API whose server does not answer stops only itself, once the index has it.
     let gone = json!({
-        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.gone.example.com"},
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {
+            "name": "v1.gone.example.com",
+        },
         "spec": {
             "group": "gone.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
             "insecureSkipTLSVerify": true, "service": {"name": "gone", "namespace": "default"},
@@ -63,9 +66,15 @@ async fn defaults_that_are_not_published_are_named() -> Result<()> {
         "kind": text, "apiVersion": {"type": "string"}, "metadata": {"type": "object"}, "extra": text,
     }});
     let spec = json!({"type": "object", "default": {}, "properties": {
-        "plain": text, "pod": pod, "list": {"type": "array", "items": {"type": "string", "default": "b", "nullable": true}},
+        "plain": text, "pod": pod, "list": {
+            "type": "array", "items": {"type": "string", "default": "b", "nullable": true},
+        },
         "port": {"x-kubernetes-int-or-string": true, "default": "http"},
-        "open": {"type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": text}},
+        "open": {
+            "type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "a": text,
+            },
+        },
     }});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     hand.cluster

@@ -18,7 +18,9 @@ async fn nothing_outside_the_namespace_is_read_or_written() -> Result<()> {
     let hand = Hand::with(&[("web", OBJECTS), ("shop", OBJECTS)]).await?;
     hand.cluster.apply_crd(&basins(None)).await?;
     let basin = json!({
-        "apiVersion": format!("{GROUP}/v1"), "kind": "Basin", "metadata": { "name": "b" }, "spec": { "note": "n" },
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Basin", "metadata": { "name": "b" }, "spec": {
+            "note": "n",
+        },
     });
     hand.cluster.create(&format!("/apis/{GROUP}/v1/basins"), "creator", &basin).await?;
     hand.cluster.apply_crd(&basins(Some(1))).await?;
@@ -33,9 +35,13 @@ async fn nothing_outside_the_namespace_is_read_or_written() -> Result<()> {
 
     let bare = hand.etch(&["persist", "-n", "shop", "-o", "json"])?;
     ensure!(bare.code == Some(0), "{bare:?}");
-    let told = bare.json()?;
-    ensure!(told["crds"].as_array().is_some_and(|crds| crds.len() == 1), "basins are left out: {told:#}");
-    ensure!(told["namespace"] == "shop" && told["crds"][0]["written"] == OBJECTS, "{told:#}");
+    let reported = bare.json()?;
+    ensure!(
+        reported["crds"].as_array().is_some_and(|crds| crds.len() == 1),
+        "basins are left out: \
+        {reported:#}"
+    );
+    ensure!(reported["namespace"] == "shop" && reported["crds"][0]["written"] == OBJECTS, "{reported:#}");
     ensure!(hand.stored().await?.len() == 2 * OBJECTS, "all are stored now");
     let raw = hand.cluster.raw(GROUP, "basins", None, "b").await?;
     ensure!(raw["spec"]["size"].is_null(), "{raw}");
@@ -129,8 +135,8 @@ fn refused(hand: &Hand) -> Result<()> {
         (&["version", "-n", "web"], "remove --namespace"),
         (&["run", "-n", "web"], "remove --namespace"),
     ] {
-        let told = hand.refused(arguments)?;
-        ensure!(told.contains(expected), "{arguments:?}: {told}");
+        let reported = hand.refused(arguments)?;
+        ensure!(reported.contains(expected), "{arguments:?}: {reported}");
     }
     for namespace in ["", "We b", "a/b", ".."] {
         let ended = hand.etch(&["persist", "things", &format!("--namespace={namespace}")])?;
@@ -143,7 +149,11 @@ fn refused(hand: &Hand) -> Result<()> {
 async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let subject = json!({ "kind": "ServiceAccount", "name": "clerk", "namespace": "web" });
-    let bound = |name: &str, kind: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
+    let bound = |name: &str, kind: &str| {
+        json!({
+            "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name,
+        })
+    };
     for (path, document) in [
         (
             "/api/v1/namespaces/web/serviceaccounts".to_owned(),
@@ -152,7 +162,9 @@ async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
         (
             format!("{rbac}/clusterroles"),
             json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "crds" },
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {
+                    "name": "crds",
+                },
                 "rules": [{ "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
                     "verbs": ["get", "list"] }],
             }),
@@ -161,14 +173,20 @@ async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
             format!("{rbac}/clusterrolebindings"),
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-                "metadata": { "name": "crds" }, "roleRef": bound("crds", "ClusterRole"), "subjects": [subject],
+                "metadata": { "name": "crds" }, "roleRef": bound("crds", "ClusterRole"), "subjects": [
+                    subject,
+                ],
             }),
         ),
         (
             format!("{rbac}/namespaces/web/roles"),
             json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": "things" },
-                "rules": [{ "apiGroups": [GROUP], "resources": ["things"], "verbs": ["get", "list", "patch"] }],
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {
+                    "name": "things",
+                },
+                "rules": [{
+                    "apiGroups": [GROUP], "resources": ["things"], "verbs": ["get", "list", "patch"],
+                }],
             }),
         ),
         (
@@ -185,11 +203,18 @@ async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
     let clerk = |arguments: &[&str]| process::etch(&kubeconfig, arguments);
     for scope in [&[][..], &["-n", "shop"]] {
         for more in [&[][..], &["--dry-run"]] {
-            let told = clerk(&[&["persist", "things"], scope, more].concat())?;
-            ensure!(told.code == Some(2) && told.err.contains("a permission is missing"), "{told:?}");
+            let reported = clerk(&[&["persist", "things"], scope, more].concat())?;
             ensure!(
-                told.err.contains(r#"{apiGroups: ["hand.example.com"], resources: ["things"]"#),
-                "{told:?}"
+                reported.code == Some(2)
+                    && reported.err.contains(
+                        "a permission is \
+                missing"
+                    ),
+                "{reported:?}"
+            );
+            ensure!(
+                reported.err.contains(r#"{apiGroups: ["hand.example.com"], resources: ["things"]"#),
+                "{reported:?}"
             );
         }
     }
@@ -198,8 +223,11 @@ async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
     ensure!(audit.code == Some(1) && audit.first()?["objects"] == OBJECTS, "{audit:?}");
     let persisted = clerk(&["persist", "things", "-n", "web", "-o", "json"])?;
     ensure!(persisted.code == Some(0), "{persisted:?}");
-    let told = persisted.first()?;
-    ensure!(told["written"] == OBJECTS && told["objects"] == OBJECTS && told["verified"] == true, "{told:#}");
+    let reported = persisted.first()?;
+    ensure!(
+        reported["written"] == OBJECTS && reported["objects"] == OBJECTS && reported["verified"] == true,
+        "{reported:#}"
+    );
     let after = hand.raw().await?;
     let of = |raw: &Bytes, namespace: &str| -> Bytes {
         let prefix = format!("{namespace}/");

@@ -39,14 +39,15 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     }
     cluster.delete(&path("things", "t")).await?;
     cluster.apply_crd(&things(&json!({ "type": "integer", "default": 1 }))).await?;
-    let said = cluster.persisted(THINGS, "AllPersisted", SOON).await?;
+    let wording = cluster.persisted(THINGS, "AllPersisted", SOON).await?;
     ensure!(
-        said.status == "True"
-            && said.message
-                == "1 of 4 objects is known to store its defaults; 2 ignored by annotation, etcd may lack their defaults (default/a, \
-                    default/b); 1 being deleted, etcd may lack its defaults (default/t)",
+        wording.status == "True"
+            && wording.message
+                == "1 of 4 objects is known to store its defaults; 2 ignored by annotation, etcd may lack \
+                    their defaults (default/a, default/b); 1 being deleted, etcd may lack its defaults \
+                    (default/t)",
         "{}",
-        said.message
+        wording.message
     );
     ensure!(stored(cluster).await? == ["plain"], "what the rest of this test holds the answers against");
     let report = scene.report(THINGS).await?["status"].clone();
@@ -135,7 +136,11 @@ async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<
     let note = json!({ "note": { "type": "string" } });
     cluster.apply_crd(&crd(GROUP, "Free", &[("v1beta1", true, with_spec(note.clone()))])).await?;
     let at = |version: &str| format!("/apis/{GROUP}/{version}/namespaces/default/frees/f");
-    let object = |version: &str, metadata: Value, spec: Value| json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": "Free", "metadata": metadata, "spec": spec });
+    let object = |version: &str, metadata: Value, spec: Value| {
+        json!({
+            "apiVersion": format!("{GROUP}/{version}"), "kind": "Free", "metadata": metadata, "spec": spec,
+        })
+    };
     let kept = object("v1beta1", json!({ "name": "f" }), json!({ "note": "n" }));
     cluster.patch(&at("v1beta1"), Patch::Apply, "keeper", &kept).await?.ok()?;
     let annotations = json!({ "etch-operator.io/ignore": "true" });
@@ -147,8 +152,8 @@ async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<
         crd(GROUP, "Free", &[("v1beta1", false, with_spec(note)), ("v1", true, with_spec(colored))]);
     both["spec"]["versions"][0]["served"] = json!(false);
     cluster.apply_crd(&both).await?;
-    let said = cluster.persisted(FREES, "AllPersisted", SOON).await?;
-    ensure!(said.message.contains("1 ignored by annotation, etcd may lack"), "{}", said.message);
+    let wording = cluster.persisted(FREES, "AllPersisted", SOON).await?;
+    ensure!(wording.message.contains("1 ignored by annotation, etcd may lack"), "{}", wording.message);
     let raw = async || cluster.raw(GROUP, "frees", Some("default"), "f").await;
     ensure!(raw().await?["spec"]["color"].is_null(), "it is left alone");
 
@@ -181,14 +186,14 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     }
     let a = json!({ "type": "integer", "default": 1 });
     cluster.apply_crd(&crd(GROUP, "Drop", &[("v1", true, with(json!({ "a": a })))])).await?;
-    let said = cluster.persisted(DROPS, "HiddenFields", SOON).await?;
+    let wording = cluster.persisted(DROPS, "HiddenFields", SOON).await?;
     ensure!(
-        said.message.contains(
+        wording.message.contains(
             "2 held: a write would destroy fields that etcd may still hold and reads do not show: \
              .spec.legacy (default/d1, default/d2)"
         ),
         "{}",
-        said.message
+        wording.message
     );
     scene.policy("drop", json!({ "selector": { "names": [DROPS] }, "hiddenFields": "Drop" })).await?;
     cluster.persisted(DROPS, "AllPersisted", SOON).await?;
@@ -199,11 +204,11 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     eventually(SOON, "an event names what was dropped", async || {
         let events = cluster.get("/apis/events.k8s.io/v1/namespaces/default/events").await?;
         let mut all = events["items"].as_array().into_iter().flatten();
-        let told = |event: &&Value| {
+        let reported = |event: &&Value| {
             let note = event["note"].as_str().unwrap_or_default();
             event["reason"] == "HiddenFieldsDropped" && note.ends_with("2 objects: .spec.legacy")
         };
-        Ok(all.find(told).map(drop))
+        Ok(all.find(reported).map(drop))
     })
     .await?;
     let is_as_it_should_be = async |expected: Value| {

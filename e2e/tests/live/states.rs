@@ -33,8 +33,8 @@ async fn what_etcd_holds_is_told_exactly_and_never_presumed() -> Result<()> {
     }
 
     let explained = stage.etch(&["explain", "tab", "atomic-0", "--etcd-endpoints", &stage.endpoint])?;
-    let state = |told: &Value, path: &str| {
-        let mut all = told["defaults"].as_array().into_iter().flatten();
+    let state = |reported: &Value, path: &str| {
+        let mut all = reported["defaults"].as_array().into_iter().flatten();
         all.find(|default| default["path"] == path).map(|default| text(&default["state"])).unwrap_or_default()
     };
     for (path, expected) in
@@ -135,7 +135,7 @@ async fn persisted(stage: &Stage) -> Result<()> {
 fn exact(audit: &Value) -> Result<()> {
     for plural in TYPES {
         let crd = of(audit, plural)?;
-        let told = details(crd)?;
+        let reported = details(crd)?;
         let (mut objects, mut phantoms, mut held, mut hidden) = (0, 0, 0, 0);
         let mut places: BTreeMap<String, u64> = BTreeMap::new();
         for Made { name, form } in self::objects().iter().filter(|made| made.plural() == plural) {
@@ -148,19 +148,19 @@ fn exact(audit: &Value) -> Result<()> {
             for place in lacking {
                 *places.entry(place).or_default() += 1;
             }
-            let Some(told) = told.get(name) else {
+            let Some(reported) = reported.get(name) else {
                 ensure!(lacks.is_empty() && form.hidden.is_empty(), "nothing is told of {name}");
                 continue;
             };
             let defaults: Vec<Value> =
                 lacks.iter().map(|(path, state)| json!({ "path": path, "state": state })).collect();
-            ensure!(told["defaults"] == json!(defaults), "{name}: {told:#}, not {defaults:?}");
-            ensure!(told["hidden"] == json!(form.hidden), "{name}: {told:#}");
+            ensure!(reported["defaults"] == json!(defaults), "{name}: {reported:#}, not {defaults:?}");
+            ensure!(reported["hidden"] == json!(form.hidden), "{name}: {reported:#}");
             let reason =
                 form.held.map(|(reason, paths)| json!({ "reason": reason, "paths": paths, "broken": [] }));
-            ensure!(told["held"] == json!(reason), "{name}: {told:#}, not {reason:?}");
+            ensure!(reported["held"] == json!(reason), "{name}: {reported:#}, not {reason:?}");
             let state = if lacks.is_empty() { "stored" } else { "phantom" };
-            ensure!(told["state"] == state && told["unreadable"].is_null(), "{name}: {told:#}");
+            ensure!(reported["state"] == state && reported["unreadable"].is_null(), "{name}: {reported:#}");
         }
         let counts = json!([objects, objects - phantoms, phantoms, 0, held, hidden, 0]);
         let fields = ["objects", "stored", "phantom", "unknown", "held", "hidden", "unreadable"];
@@ -182,10 +182,10 @@ async fn never_presumed(stage: &Stage, audit: &Value) -> Result<()> {
         let (crd, raw) = (of(audit, plural)?, stage.raw(plural).await?);
         let details = details(crd)?;
         for (name, raw) in raw.iter().filter(|(_, raw)| !missing(plural, raw).is_empty()) {
-            let told = details.get(name).map(|detail| paths(&detail["defaults"])).unwrap_or_default();
+            let reported = details.get(name).map(|detail| paths(&detail["defaults"])).unwrap_or_default();
             for lacks in missing(plural, raw) {
-                let is_told = told.iter().any(|told| lacks.starts_with(told.as_str()));
-                ensure!(is_told, "{name}: {lacks} is told to be stored");
+                let is_reported = reported.iter().any(|reported| lacks.starts_with(reported.as_str()));
+                ensure!(is_reported, "{name}: {lacks} is told to be stored");
             }
         }
         let sum = ["stored", "phantom", "unknown", "unreadable"]

@@ -27,17 +27,17 @@ async fn a_type_without_a_crd_is_refused_by_name() -> Result<()> {
             &["persist", kind, "--dry-run"],
             &["explain", kind, "x"],
         ] {
-            let told = hand.refused(arguments)?;
-            ensure!(told.contains(expected), "{arguments:?}: {told}");
+            let reported = hand.refused(arguments)?;
+            ensure!(reported.contains(expected), "{arguments:?}: {reported}");
             ensure!(
-                told.contains("did you mean") == expected.contains("did you mean"),
-                "{arguments:?}: {told}"
+                reported.contains("did you mean") == expected.contains("did you mean"),
+                "{arguments:?}: {reported}"
             );
         }
     }
     // One that is wrong keeps the command from doing anything for the others.
-    let told = hand.refused(&["persist", "things", "deployments"])?;
-    ensure!(told.contains("deployments.apps (Deployment)"), "{told}");
+    let reported = hand.refused(&["persist", "things", "deployments"])?;
+    ensure!(reported.contains("deployments.apps (Deployment)"), "{reported}");
     for kind in ["things", "thing", "Thing", "things.hand.example.com", "things.v1.hand.example.com"] {
         let ended = hand.etch(&["audit", kind])?;
         ensure!(ended.code == Some(0) && ended.out.contains("things.hand.example.com"), "{kind}: {ended:?}");

@@ -69,8 +69,13 @@ pub(crate) fn truths(living: &Living, snapshot: &Snapshot) -> BTreeMap<String, T
 }
 
 /// The condition and the report.
-pub(crate) fn said(living: &Living, said: &Said, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
-    let Said { status, condition } = said;
+pub(crate) fn wording(
+    living: &Living,
+    wording: &Said,
+    truths: &BTreeMap<String, Truth>,
+    note: &dyn Fn(String),
+) {
+    let Said { status, condition } = wording;
     let counts = &status["counts"];
     let named = |list: &str| -> BTreeSet<&str> {
         let list = status[list].as_array().into_iter().flatten();
@@ -139,18 +144,18 @@ fn shown(truths: &[(&String, &Truth)]) -> String {
 /// What an audit reports of a CRD.
 pub(crate) fn audited(
     living: &Living,
-    told: &Value,
+    reported: &Value,
     truths: &BTreeMap<String, Truth>,
     exact: bool,
     note: &dyn Fn(String),
 ) {
-    if number(told, "objects") != i64::try_from(truths.len()).unwrap_or(-1) {
-        note(format!("objects is {}, not {}", told["objects"], truths.len()));
+    if number(reported, "objects") != i64::try_from(truths.len()).unwrap_or(-1) {
+        note(format!("objects is {}, not {}", reported["objects"], truths.len()));
     }
-    if number(told, "objects") != sum(told, &["stored", "phantom", "unknown", "unreadable"]) {
-        note(format!("the sum is not that of its parts: {told}"));
+    if number(reported, "objects") != sum(reported, &["stored", "phantom", "unknown", "unreadable"]) {
+        note(format!("the sum is not that of its parts: {reported}"));
     }
-    let details: BTreeMap<&str, &Value> = told["details"]
+    let details: BTreeMap<&str, &Value> = reported["details"]
         .as_array()
         .into_iter()
         .flatten()
@@ -202,8 +207,8 @@ pub(crate) fn explained(truth: &Truth, printed: &Printed, note: &dyn Fn(String))
 }
 
 /// What `etch persist` reports of a CRD that it has just processed.
-pub(crate) fn persisted(told: &Value, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
-    let problems = told["problems"].as_array().into_iter().flatten();
+pub(crate) fn persisted(reported: &Value, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
+    let problems = reported["problems"].as_array().into_iter().flatten();
     let problems: BTreeSet<&str> = problems.filter_map(|problem| problem["name"].as_str()).collect();
     for (name, truth) in truths {
         if !truth.is_left_alone() && !problems.contains(name.as_str()) && !truth.is_stored() {

@@ -22,7 +22,7 @@ pub(crate) async fn upgrade(stage: &Stage, all: &mut [Living], chapter: usize, n
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": next }).to_string();
     let file = stage.scene.file(&format!("next-{chapter}.json"), &list)?;
     let before = stage.snapshot(all).await?;
-    let told = [
+    let reported = [
         stage.etch(&["impact", "-f", &file, "--live"], false).await?,
         stage.etch(&["impact", "-f", &file, "--live"], true).await?,
     ];
@@ -45,11 +45,11 @@ pub(crate) async fn upgrade(stage: &Stage, all: &mut [Living], chapter: usize, n
     {
         let plural = &living.life.plural;
         let old = crds.get(plural).context("its CRD before")?;
-        for (printed, exact) in told.iter().zip([false, true]) {
+        for (printed, exact) in reported.iter().zip([false, true]) {
             let how = format!("by hand: impact{}", if exact { " with etcd" } else { "" });
             let note = |finding: String| notes.note(plural, format!("{how}: {finding}"));
             match of(&printed.json, &living.name()) {
-                Some(told) => came_true(living, old, told, (&before, &after), exact, &note),
+                Some(reported) => came_true(living, old, reported, (&before, &after), exact, &note),
                 None => note("nothing is told".to_owned()),
             }
         }
@@ -68,14 +68,14 @@ fn first(living: &Living, chapter: usize) -> Option<&[crate::schema::Change]> {
 fn came_true(
     living: &Living,
     old: &Crd,
-    told: &Value,
+    reported: &Value,
     (before, after): (&Snapshot, &Snapshot),
     exact: bool,
     note: &dyn Fn(String),
 ) {
     let plural = &living.life.plural;
     let schemas = (old.storage().schema(), living.crd.storage().schema());
-    let details: BTreeMap<&str, &Value> = told["details"]
+    let details: BTreeMap<&str, &Value> = reported["details"]
         .as_array()
         .into_iter()
         .flatten()
@@ -97,7 +97,7 @@ fn came_true(
         }
         let came = Difference::between((&schemas.0, &model::parts(was)), (&schemas.1, &model::parts(is)));
         let detail = details.get(name.as_str()).copied().unwrap_or(&Value::Null);
-        let told =
+        let reported =
             |keys: &[&str]| -> Vec<String> { keys.iter().flat_map(|key| texts(&detail[key])).collect() };
         let is_certain = exact || detail["exact"] == true;
         for (paths, keys, word) in [
@@ -105,14 +105,15 @@ fn came_true(
             (&came.changes, &["changes"], "changes"),
             (&came.goes, &["disappears", "hidden"], "goes"),
         ] {
-            let told = told(keys);
+            let reported = reported(keys);
             for path in paths {
-                let is_told = told.iter().any(|told| is_below(path, told) || is_below(told, path));
+                let is_reported =
+                    reported.iter().any(|reported| is_below(path, reported) || is_below(reported, path));
                 // Without access to etcd a claim may have outlived its field, and a hidden field may have no
                 // owner.
                 let is_unclear =
                     is_claimed(raw, path, |_, _| true) || (word == "appears" && holds(raw, path));
-                if !is_told && (is_certain || !is_unclear) {
+                if !is_reported && (is_certain || !is_unclear) {
                     note(format!(
                         "{name}: {path} {word}: {detail}, stored {} at {}",
                         model::parts(raw),
@@ -121,7 +122,7 @@ fn came_true(
                 }
             }
         }
-        for path in told(&["changes"]).iter().filter(|path| is_certain && !came.changes.contains(path)) {
+        for path in reported(&["changes"]).iter().filter(|path| is_certain && !came.changes.contains(path)) {
             note(format!("{name}: {path} does not change: {detail}, stored {}", model::parts(raw)));
         }
     }

@@ -93,7 +93,7 @@ async fn lived(lives: Vec<Life>) -> Result<Vec<Failure>> {
         if is_down(chapter) {
             stop(operator.take(), chapter).await?;
         }
-        let findings = told(&stage, &mut all, chapter, &mut operator).await?;
+        let findings = reported(&stage, &mut all, chapter, &mut operator).await?;
         for (plural, findings) in findings {
             let index = all.iter().position(|living| living.life.plural == plural);
             // One falsehood leads to others: a life ends with its first.
@@ -117,7 +117,7 @@ async fn stop(operator: Option<e2e::operator::Operator>, chapter: usize) -> Resu
 }
 
 /// Plays a chapter of all lives, and holds what is claimed at its end against the bytes.
-async fn told(
+async fn reported(
     stage: &Stage,
     all: &mut [Living],
     chapter: usize,
@@ -184,7 +184,7 @@ async fn judge(
             let rested = stage.rest(living).await;
             let mut found = found.lock();
             match rested {
-                Ok(Some(said)) => drop(found.0.insert(living.life.plural.clone(), said)),
+                Ok(Some(wording)) => drop(found.0.insert(living.life.plural.clone(), wording)),
                 Ok(None) => {}
                 Err(error) => {
                     notes.note(&living.life.plural, format!("{error:#}"));
@@ -196,8 +196,8 @@ async fn judge(
         .await?;
     let after = stage.snapshot(all).await?;
     for living in all.iter_mut() {
-        if let Some(said) = claims.get(&living.life.plural) {
-            living.log.push(format!("    {said:?}"));
+        if let Some(wording) = claims.get(&living.life.plural) {
+            living.log.push(format!("    {wording:?}"));
         }
         for (name, raw) in &after.raw[&living.life.plural] {
             let (parts, version, owners) =
@@ -212,8 +212,8 @@ async fn judge(
         let note = |finding: String| notes.note(plural, finding);
         claims::kept(living, before, &after, &note);
         let truths = truths(living, &after);
-        if let Some(said) = claims.get(plural) {
-            claims::said(living, said, &truths, &note);
+        if let Some(wording) = claims.get(plural) {
+            claims::wording(living, wording, &truths, &note);
         }
         if !living.crd.storage().has_defaults() {
             continue;
@@ -222,7 +222,7 @@ async fn judge(
             let how = if is_exact { "audit with etcd" } else { "audit" };
             let note = |finding: String| notes.note(plural, format!("{how}: {finding}"));
             match of(&printed.json, &living.name()) {
-                Some(told) => claims::audited(living, told, &truths, is_exact, &note),
+                Some(reported) => claims::audited(living, reported, &truths, is_exact, &note),
                 None => note("nothing is told".to_owned()),
             }
         }
@@ -240,12 +240,12 @@ async fn judge(
 async fn by_hand(stage: &Stage, all: &[Living], notes: &Notes) -> Result<()> {
     let before = stage.snapshot(all).await?;
     let chosen = all.iter().filter(|living| living.life.seed.is_multiple_of(BY_HAND.1));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for living in chosen.filter(|living| living.crd.storage().has_defaults()) {
-        told.push((living, stage.etch(&["persist", &living.name()], false).await?));
+        reported.push((living, stage.etch(&["persist", &living.name()], false).await?));
     }
     let after = stage.snapshot(all).await?;
-    for (living, printed) in &told {
+    for (living, printed) in &reported {
         let note = |finding: String| notes.note(&living.life.plural, format!("by hand: {finding}"));
         // Where admission takes away what the object had, the pass stops.
         if !matches!(printed.code, Some(0 | 1)) && !living.strips {
@@ -253,8 +253,8 @@ async fn by_hand(stage: &Stage, all: &[Living], notes: &Notes) -> Result<()> {
         }
         match of(&printed.json, &living.name()) {
             // A pass that stopped claims nothing about what it has not reached.
-            Some(told) if told["error"].is_string() => {}
-            Some(told) => claims::persisted(told, &truths(living, &after), &note),
+            Some(reported) if reported["error"].is_string() => {}
+            Some(reported) => claims::persisted(reported, &truths(living, &after), &note),
             None => note("nothing is told".to_owned()),
         }
         let mut by_hand = Living::new(living.life.clone());

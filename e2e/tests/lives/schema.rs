@@ -284,8 +284,9 @@ impl Crd {
                     subresources.insert("status".to_owned(), json!({}));
                 }
                 if self.scale {
-                    let paths =
-                        json!({ "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" });
+                    let paths = json!({
+                        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+                    });
                     subresources.insert("scale".to_owned(), paths);
                 }
                 json!({

@@ -355,7 +355,7 @@ impl Stage {
         object["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
         self.send("POST", &living.collection(version), "marker", "application/json", &object).await?.ok()?;
         let (mut last, mut reached) = (Value::Null, None);
-        let said = eventually(GUARD, &format!("{name} comes to rest"), async || {
+        let wording = eventually(GUARD, &format!("{name} comes to rest"), async || {
             last = self.scene.report(&name).await?["status"].clone();
             let names = last["ignored"].as_array().into_iter().flatten();
             let is_seen = names.into_iter().any(|ignored| ignored["name"] == marker.as_str());
@@ -372,7 +372,7 @@ impl Stage {
             Ok((agrees && !(is_busy && is_patient)).then(|| Said { status: last.clone(), condition }))
         })
         .await;
-        said.map(Some).with_context(|| format!("{last}"))
+        wording.map(Some).with_context(|| format!("{last}"))
     }
 
     /// Waits until nothing is claimed of a CRD that is ignored, or has no defaults.

@@ -112,5 +112,7 @@ fn admitted(request: &Value, habit: Admission, count: &AtomicU64) -> Value {
     if patch.is_empty() {
         return json!({ "allowed": true });
     }
-    json!({ "allowed": true, "patchType": "JSONPatch", "patch": ByteString(json!(patch).to_string().into_bytes()) })
+    json!({
+        "allowed": true, "patchType": "JSONPatch", "patch": ByteString(json!(patch).to_string().into_bytes()),
+    })
 }

@@ -122,7 +122,8 @@ impl Differences {
             _ => "at v1",
         };
         let cause = format!(
-            "{claim}: etcd lacks {}; request at {version}, bytes before it {before}, conversion {}, status subresource: {}",
+            "{claim}: etcd lacks {}; request at {version}, bytes before it {before}, conversion {}, status \
+             subresource: {}",
             lacks.words(),
             world.conversion.word(),
             world.has_status,

@@ -47,8 +47,8 @@ async fn passes_and_writes_are_exported_and_no_collector_is_in_the_way() -> Resu
         Ok((collector.asked() > 2).then_some(()))
     })
     .await?;
-    let told = "cannot export traces; continuing without them";
-    assert_eq!(operator.log()?.matches(told).count(), 1);
+    let reported = "cannot export traces; continuing without them";
+    assert_eq!(operator.log()?.matches(reported).count(), 1);
 
     collector.behave(Manner::Take);
     cluster.apply_crd(&crontabs(2)).await?;
@@ -100,9 +100,17 @@ fn what_cannot_be_exported_is_told_and_quotes_no_password() -> Result<()> {
         command.args(["run", "--kubeconfig", "/nonexistent"]).envs(environment.iter().copied());
         let ended = command.output()?;
         assert_eq!(ended.status.code(), Some(2), "the operator begins, and has no cluster");
-        let told = String::from_utf8(ended.stderr)?;
-        assert!(told.contains(expected) && !told.contains(CANARY), "{environment:?}: {told}");
-        assert_eq!(told.contains("not exporting traces"), !expected.is_empty(), "{environment:?}: {told}");
+        let reported = String::from_utf8(ended.stderr)?;
+        assert!(reported.contains(expected) && !reported.contains(CANARY), "{environment:?}: {reported}");
+        assert_eq!(
+            reported.contains(
+                "not exporting \
+            traces"
+            ),
+            !expected.is_empty(),
+            "{environment:?}: \
+            {reported}"
+        );
     }
     Ok(())
 }

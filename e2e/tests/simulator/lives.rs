@@ -54,7 +54,8 @@ const FOUND_IN: [(Sabotage, &str); 5] = [
     (Sabotage::EndsWithARewrite, "following to a version"),
 ];
 
-/// Those that few lives find, of all worlds or of one: such as a field that goes at the very moment of a write.
+/// Those that few lives find, of all worlds or of one: such as a field that goes at the very moment of a
+/// write.
 const FOUND_LATE: [(Sabotage, Option<&str>); 2] = [
     (Sabotage::DoubtsNothing, Some("changing beside another")),
     (Sabotage::NeverAsksForTheGeneration, Some("losing a field")),

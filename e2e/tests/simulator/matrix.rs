@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use simulator::fields::Fields;
 use simulator::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
 
-/// The fields of `spec` and `status` that are compared: those that an old conversion webhook knows, and the others.
+/// The fields of `spec` and `status` that are compared: those that an old conversion webhook knows, and the
+/// others.
 const KNOWN: [&str; 7] = ["size", "replicas", "note", "message", "color", "nested", "state"];
 
 #[test]

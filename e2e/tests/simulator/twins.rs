@@ -236,7 +236,9 @@ impl Twins<'_> {
         self.cluster.apply_crd(&document).await?;
         for version in names {
             let object = json!({
-                "apiVersion": format!("{}/{version}", self.group), "kind": "Thing", "metadata": { "name": "probe" },
+                "apiVersion": format!("{}/{version}", self.group), "kind": "Thing", "metadata": {
+                    "name": "probe",
+                },
                 (&probe): "x",
             });
             let path = format!("{}?dryRun=All&fieldValidation=Strict", self.collection(&version));

@@ -40,8 +40,8 @@ pub enum EtcdError {
     },
     /// It has authentication enabled. Its JSON gateway knows no user by a certificate.
     #[error(
-        "etcd at {0} requires a user, and its JSON gateway takes none from a client certificate; read a snapshot instead, see \
-         --etcd-snapshot"
+        "etcd at {0} requires a user, and its JSON gateway takes none from a client certificate; read a \
+         snapshot instead, see --etcd-snapshot"
     )]
     Authentication(String),
     /// The revision of the first page is gone: etcd was compacted meanwhile.
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_may_be_wrong_is_told_with_what_happened() {
-        let told = |endpoint: &str, cause: &str| {
+        let reported = |endpoint: &str, cause: &str| {
             EtcdError::Connection { endpoint: endpoint.to_owned(), cause: cause.to_owned() }.to_string()
         };
         for (endpoint, cause, hint) in [
@@ -137,10 +137,13 @@ mod tests {
             ("https://e:1", "Connection reset by peer", "--etcd-cert and"),
             ("http://e:1", "connection closed before message completed", "it may require https"),
         ] {
-            let told = told(endpoint, cause);
-            assert!(told.contains(endpoint) && told.contains(cause) && told.contains(hint), "{told}");
+            let reported = reported(endpoint, cause);
+            assert!(
+                reported.contains(endpoint) && reported.contains(cause) && reported.contains(hint),
+                "{reported}"
+            );
         }
-        let refused = told("https://e:1", "tcp connect error: Connection refused (os error 111)");
+        let refused = reported("https://e:1", "tcp connect error: Connection refused (os error 111)");
         assert!(refused.ends_with("(os error 111)"), "{refused}");
         let silent =
             EtcdError::TimedOut { endpoint: "https://e:1".to_owned(), limit: Duration::from_secs(20) }
@@ -152,12 +155,12 @@ mod tests {
     fn etcds_own_words_decide_what_is_wrong() {
         let refused = |message: &str| EtcdError::refused("https://e:1", 400, message);
         for message in OF_AUTHENTICATION {
-            let told = refused(message).to_string();
-            assert!(told.contains("--etcd-snapshot") && !told.contains("--etcd-cert"), "{told}");
+            let reported = refused(message).to_string();
+            assert!(reported.contains("--etcd-snapshot") && !reported.contains("--etcd-cert"), "{reported}");
         }
         let compacted = refused("etcdserver: mvcc: required revision has been compacted");
         assert!(matches!(compacted, EtcdError::Compacted));
-        let told = refused("user name is empty, said hunter2").to_string();
-        assert_eq!(told, "etcd at https://e:1 answered 400");
+        let reported = refused("user name is empty, said hunter2").to_string();
+        assert_eq!(reported, "etcd at https://e:1 answered 400");
     }
 }

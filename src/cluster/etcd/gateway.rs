@@ -154,8 +154,8 @@ impl Etcd {
     }
 
     /// Reads a page of what is under a prefix: the first, or the one that begins where the page before ended.
-    /// All pages show the same revision, unless etcd was compacted meanwhile, as an API server has it done every
-    /// five minutes: those that follow show a later one.
+    /// All pages show the same revision, unless etcd was compacted meanwhile, as an API server has it done
+    /// every five minutes: those that follow show a later one.
     ///
     /// # Errors
     /// See [`EtcdError`].

@@ -30,7 +30,8 @@ pub struct RawValue {
     pub revision: u64,
 }
 
-/// The prefix of all keys of a resource below that of the API server: `/registry/stable.example.com/crontabs/`.
+/// The prefix of all keys of a resource below that of the API server:
+/// `/registry/stable.example.com/crontabs/`.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdStorageMap`.
 pub fn prefix_of(registry: &str, resource: &Resource) -> String {

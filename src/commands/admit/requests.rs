@@ -209,8 +209,8 @@ impl Asking {
         let all = self.schemas.iter().flat_map(|embedded| embedded.schema.targets_in_words());
         let targets: BTreeSet<String> = all.collect();
         format!(
-            "no EmbeddedSchema targets {}; the targets are {}; for a resource that is not the usual plural of its kind, \
-             set kind in the target",
+            "no EmbeddedSchema targets {}; the targets are {}; for a resource that is not the usual plural \
+             of its kind, set kind in the target",
             first(others),
             first(&targets)
         )
@@ -261,7 +261,9 @@ mod tests {
 
     fn embedded(name: &str, more: Value) -> Embedded {
         let mut declared = json!({
-            "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext" }],
+            "targets": [{
+                "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext",
+            }],
             "enforcement": "Deny",
         });
         declared.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());

@@ -119,29 +119,29 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
                 .iter()
                 .map(|missing| format!("{} ({})", missing.path, missing.state))
                 .collect();
-            let mut told = vec![paths.join(" ")];
+            let mut reported = vec![paths.join(" ")];
             if let Some(held) = &detail.held {
                 let broken = held.broken_in_short();
                 let why = if broken.is_empty() { broken } else { format!(" ({broken})") };
-                told.push(format!("held: {}{why}", held.reason.as_str()));
+                reported.push(format!("held: {}{why}", held.reason.as_str()));
             }
-            told.extend(detail.rejected.as_ref().map(|why| format!("rejected: {why}")));
-            told.extend(detail.skipped.map(|why| why_skipped(why).to_owned()));
+            reported.extend(detail.rejected.as_ref().map(|why| format!("rejected: {why}")));
+            reported.extend(detail.skipped.map(|why| why_skipped(why).to_owned()));
             if !detail.follows.is_empty() {
                 let follows: Vec<_> = detail.follows.iter().map(Path::to_string).collect();
-                told.push(format!("follows: {}", follows.join(" ")));
+                reported.push(format!("follows: {}", follows.join(" ")));
             }
             if !detail.hidden.is_empty() {
                 let hidden: Vec<_> = detail.hidden.iter().map(Path::to_string).collect();
-                told.push(format!("only etcd holds {}", hidden.join(" ")));
+                reported.push(format!("only etcd holds {}", hidden.join(" ")));
             }
-            told.extend(detail.unreadable.clone());
-            told.retain(|text| !text.is_empty());
+            reported.extend(detail.unreadable.clone());
+            reported.retain(|text| !text.is_empty());
             table.row([
                 audited.crd.as_str().into(),
                 identity.to_string().into(),
                 detail.state().into(),
-                told.join("; ").into(),
+                reported.join("; ").into(),
             ]);
         }
     }

@@ -56,8 +56,8 @@ impl Unknown {
         if is_snapshot {
             return writeln!(
                 out,
-                "Only the conversion webhook shows what becomes of unknown objects. With --etcd-endpoints `etch audit` has the \
-                 API server ask it."
+                "Only the conversion webhook shows what becomes of unknown objects. With --etcd-endpoints \
+                 `etch audit` has the API server ask it."
             );
         }
         let mut sum = Self::default();
@@ -70,8 +70,8 @@ impl Unknown {
         let persist = if sum.writable > 0 { "run `etch persist`, or " } else { "" };
         writeln!(
             out,
-            "Nothing shows what etcd holds of unknown objects. To know it, {persist}give access to etcd (--etcd-endpoints) or a \
-             snapshot of it."
+            "Nothing shows what etcd holds of unknown objects. To know it, {persist}give access to etcd \
+             (--etcd-endpoints) or a snapshot of it."
         )?;
         if sum.held > 0 {
             writeln!(
@@ -83,7 +83,8 @@ impl Unknown {
         if sum.refused > 0 {
             writeln!(
                 out,
-                "The last pass was refused the write of {}, or held it: {}. Correct that before `etch persist`.",
+                "The last pass was refused the write of {}, or held it: {}. Correct that before \
+                 `etch persist`.",
                 counted(sum.refused, "unknown object"),
                 plain(&words::first(&sum.named, sum.refused, sum.named.len()))
             )?;
@@ -121,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_write_is_advised_only_where_nothing_was_refused() {
-        let advised = "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or give access to etcd \
-                       (--etcd-endpoints) or a snapshot of it.";
+        let advised = "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or \
+            give access to etcd (--etcd-endpoints) or a snapshot of it.";
         let no_write = advised.replace("run `etch persist`, or ", "");
         let refused = Some(Unwritable::Refused(Some("webhook w refused it")));
         assert_eq!(written(&[None, Some(Unwritable::Skipped)]), [advised]);
@@ -131,15 +132,17 @@ mod tests {
             written(&[Some(Unwritable::Held), Some(Unwritable::Held)]),
             [
                 no_write.as_str(),
-                "`etch persist` does not write 2 unknown objects, because a write would do harm; `etch explain` shows why.",
+                "`etch persist` does not write 2 unknown objects, because a write would do harm; \
+                 `etch explain` shows why.",
             ]
         );
         assert_eq!(
             written(&[refused, Some(Unwritable::Refused(None)), None]),
             [
                 advised,
-                "The last pass was refused the write of 2 unknown objects, or held it: things.example.com web/o0 (webhook w \
-                 refused it), things.example.com web/o1. Correct that before `etch persist`.",
+                "The last pass was refused the write of 2 unknown objects, or held it: things.example.com \
+                 web/o0 (webhook w refused it), things.example.com web/o1. Correct that before \
+                 `etch persist`.",
             ]
         );
         let many = written(&[refused; 5]);

@@ -33,8 +33,8 @@ struct Versions {
     /// `status.storedVersions` without the storage version.
     listed: Vec<String>,
     tally: VersionTally,
-    /// The same versions, and those at which objects are stored without being listed, with why each of them has
-    /// to stay.
+    /// The same versions, and those at which objects are stored without being listed, with why each of them
+    /// has to stay.
     old: Vec<OldVersion>,
     /// The objects that are not proved to be at the storage version.
     details: Sample<Whereabouts>,
@@ -223,8 +223,8 @@ fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
 fn lag(document: &Json, crd: &Crd) -> Option<String> {
     let may_lag = crd.generation() != 1 && Clock::of(document, Timestamp::now()).may_lag(Timestamp::now());
     may_lag.then(|| {
-        "nothing shows that the CRD last changed more than 11 minutes ago, and API servers that lag behind may still \
-         store objects at it"
+        "nothing shows that the CRD last changed more than 11 minutes ago, and API servers that lag behind \
+         may still store objects at it"
             .to_owned()
     })
 }
@@ -270,7 +270,11 @@ impl Versions {
             "unreadable": unreadable,
         });
         if keep_details {
-            let of = |(Identity { namespace, name, .. }, whereabouts): (&Identity, &Whereabouts)| json!({ "namespace": namespace, "name": name, "storedAt": whereabouts.as_str() });
+            let of = |(Identity { namespace, name, .. }, whereabouts): (&Identity, &Whereabouts)| {
+                json!({
+                    "namespace": namespace, "name": name, "storedAt": whereabouts.as_str(),
+                })
+            };
             document["details"] = self.details.iter().map(of).collect();
         }
         if let Some(error) = &self.error {
@@ -319,8 +323,8 @@ fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) ->
         writeln!(
             out,
             "\nNothing shows at which version unknown objects are stored. To know it, give access to etcd \
-             (--etcd-endpoints) or a snapshot of it, or run `etch persist CRD --every-object`, which stores each at the \
-             storage version."
+             (--etcd-endpoints) or a snapshot of it, or run `etch persist CRD --every-object`, which stores \
+             each at the storage version."
         )?;
     }
     Ok(())
@@ -330,7 +334,8 @@ fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) ->
 fn nothing_old(by_bytes: bool) -> &'static str {
     match by_bytes {
         true => {
-            "All objects of each CRD are stored at its storage version, and status.storedVersions has no other."
+            "All objects of each CRD are stored at its storage version, and status.storedVersions has no \
+             other."
         }
         false => "status.storedVersions of each CRD has its storage version alone.",
     }
@@ -340,8 +345,9 @@ fn nothing_old(by_bytes: bool) -> &'static str {
 fn not_read(skipped: u64) -> String {
     let crds = counted(skipped, "CRD");
     format!(
-        "Not read: the objects of {crds} whose status.storedVersions has only the storage version. Only etcd shows \
-         whether that list was shortened by hand: give access to it (--etcd-endpoints) or to a snapshot of it."
+        "Not read: the objects of {crds} whose status.storedVersions has only the storage version. Only etcd \
+         shows whether that list was shortened by hand: give access to it (--etcd-endpoints) or to a \
+         snapshot of it."
     )
 }
 

@@ -81,7 +81,8 @@ fn default(published: &PublishedDefault) -> Value {
         AppliesWhen::Always | AppliesWhen::Null => None,
     };
     json!({
-        "path": path.to_string(), "default": default, "ifGiven": given, "nullsOnly": *applies_when == AppliesWhen::Null,
+        "path": path.to_string(), "default": default, "ifGiven": given,
+        "nullsOnly": *applies_when == AppliesWhen::Null,
         "definition": definition,
     })
 }

@@ -205,7 +205,9 @@ mod tests {
             "metadata": { "name": "things.example.com" },
             "spec": {
                 "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
-                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+                }],
             },
         });
         Crd::read(&document.into()).expect("a CRD")
@@ -226,7 +228,11 @@ mod tests {
                     "versions": [
                         { "name": "v1beta1", "served": served, "storage": false,
                           "schema": schema(json!({ "type": "integer", "default": default })) },
-                        { "name": "v1", "served": true, "storage": true, "schema": schema(json!({ "type": "integer" })) },
+                        {
+                            "name": "v1", "served": true, "storage": true, "schema": schema(json!({
+                                "type": "integer",
+                            })),
+                        },
                     ],
                 },
                 "status": { "storedVersions": if stored { json!(["v1beta1", "v1"]) } else { json!(["v1"]) } },

@@ -61,8 +61,10 @@ fn crd(impact: &CrdImpact) -> Value {
         "unknownFieldsRemoved": texts(unknown_removed),
         "nullsRemoved": nulls_removed.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>(),
         "objects": {
-            "total": total, "gaining": gaining, "gainingOnWrite": gaining_on_write, "changing": changing, "losing": losing,
-            "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
+            "total": total, "gaining": gaining, "gainingOnWrite": gaining_on_write, "changing": changing,
+            "losing": losing,
+            "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid,
+            "protectedByPersist": protected,
             "ignored": ignored, "terminating": terminating, "unknown": open,
         },
         "summary": impact
@@ -71,7 +73,8 @@ fn crd(impact: &CrdImpact) -> Value {
             .iter()
             .map(|(place, objects)| {
                 json!({
-                    "effect": place.effect.as_str(), "where": place.text, "objects": objects, "known": !place.is_open,
+                    "effect": place.effect.as_str(), "where": place.text, "objects": objects,
+                    "known": !place.is_open,
                 })
             })
             .collect::<Vec<_>>(),
@@ -92,6 +95,9 @@ fn crd(impact: &CrdImpact) -> Value {
                     problems,
                     open,
                 } = effect;
+                let broken: Vec<_> =
+                    held.iter().flat_map(|held| &held.broken).map(ToString::to_string).collect();
+                let unknown: BTreeSet<_> = open.places.iter().map(|(_, place)| place.to_string()).collect();
                 json!({
                     "namespace": identity.namespace,
                     "name": identity.name,
@@ -108,9 +114,9 @@ fn crd(impact: &CrdImpact) -> Value {
                     "follows": texts(follows),
                     "dropped": dropped,
                     "held": held.as_ref().map(|held| held.reason.as_str()),
-                    "broken": held.iter().flat_map(|held| &held.broken).map(ToString::to_string).collect::<Vec<_>>(),
+                    "broken": broken,
                     "protectedByPersist": texts(protected),
-                    "unknown": open.places.iter().map(|(_, place)| place.to_string()).collect::<BTreeSet<_>>(),
+                    "unknown": unknown,
                     "problems": list(problems, |problem| Value::from(problem.to_string())),
                 })
             })

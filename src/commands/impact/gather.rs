@@ -59,8 +59,8 @@ pub(crate) struct Looked {
     pub(crate) new: Given,
     /// The CRD as the cluster or the snapshot has it.
     pub(crate) present: Option<(Json, Crd)>,
-    /// The options of `etch persist` that have it settle before the upgrade what etcd holds, with a space before
-    /// each. `None` where it writes no object: no version gives defaults.
+    /// The options of `etch persist` that have it settle before the upgrade what etcd holds, with a space
+    /// before each. `None` where it writes no object: no version gives defaults.
     pub(crate) settling: Option<&'static str>,
     /// The option that limits a command to the namespace that was looked at, with a space before it.
     pub(crate) within: String,
@@ -119,7 +119,8 @@ impl Sources<'_> {
         Ok(Looked { impact, new: given, present: present.zip(read), settling, within })
     }
 
-    /// The CRD before, where a file has it. Where the files lack it, the cluster that is looked at may have it.
+    /// The CRD before, where a file has it. Where the files lack it, the cluster that is looked at may have
+    /// it.
     pub(crate) fn given_before(&self, name: &str) -> Option<&Given> {
         self.old.as_ref()?.get(name)
     }
@@ -173,7 +174,8 @@ impl Sources<'_> {
             (Some(ObjectSource::Etcd(..)), Some(_), Some((document, _))) => {
                 record_of(report.as_ref(), document, old, Timestamp::now())
             }
-            // What etcd holds needs no proof; but what `etch persist` does, which does not read it, is another matter.
+            // What etcd holds needs no proof; but what `etch persist` does, which does not read it, is
+            // another matter.
             (_, _, Some((document, _))) => {
                 record_of(report.as_ref(), document, old, Timestamp::now()).of_hidden()
             }
@@ -202,8 +204,9 @@ impl Sources<'_> {
     }
 }
 
-/// The CRD of a file as the cluster has it before the upgrade, with the versions at which objects may be stored.
-/// Only `status.storedVersions` shows these: where it lists none, as in manifests, any served version is one.
+/// The CRD of a file as the cluster has it before the upgrade, with the versions at which objects may be
+/// stored. Only `status.storedVersions` shows these: where it lists none, as in manifests, any served version
+/// is one.
 fn before_upgrade(written: &Json, present: Option<&Json>) -> Json {
     let mut crd = match present {
         Some(present) => with_status(written, present),
@@ -240,8 +243,8 @@ fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
     let version = &old.storage().name;
     if !served.version(version).is_some_and(|version| version.served) {
         bail!(
-            "{}: the cluster does not serve {version}, the storage version of --old; without --old the CRD of the cluster is \
-             the one that is compared",
+            "{}: the cluster does not serve {version}, the storage version of --old; without --old the CRD \
+             of the cluster is the one that is compared",
             old.name()
         );
     }
@@ -336,8 +339,8 @@ pub(super) fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> any
     Ok(())
 }
 
-/// The objects of these CRDs among the documents that are in the scope, each once. One that names no namespace
-/// may come to be in any.
+/// The objects of these CRDs among the documents that are in the scope, each once. One that names no
+/// namespace may come to be in any.
 pub(super) fn objects(
     paths: &[PathBuf],
     crds: &BTreeMap<String, Given>,
@@ -448,7 +451,8 @@ mod tests {
         let file = Json::from(json!({
             "metadata": { "name": "things.example.com" },
             "spec": {
-                "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": versions,
+                "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                "versions": versions,
             },
         }));
         let elsewhere = |file: &Json, present: Option<&Json>| {

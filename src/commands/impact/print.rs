@@ -227,8 +227,8 @@ pub(super) fn floating(impact: &CrdImpact, code: &dyn Fn(&str) -> String) -> Vec
     let advice = floating.filter_map(|Changed { path, .. }| {
         let line = follow_line(path)?;
         Some(format!(
-            "{} is a version or an image: objects that store the old default keep it. To have them follow it, add to \
-             onChange of their DefaultsPolicy: {}",
+            "{} is a version or an image: objects that store the old default keep it. To have them follow \
+             it, add to onChange of their DefaultsPolicy: {}",
             code(&path.to_string()),
             code(&line)
         ))
@@ -250,8 +250,8 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
             None => String::new(),
         };
         advice.push(format!(
-            "What may happen depends on what etcd holds. To know it, {persist}give access to etcd (--etcd-endpoints) or a \
-             snapshot of it."
+            "What may happen depends on what etcd holds. To know it, {persist}give access to etcd \
+             (--etcd-endpoints) or a snapshot of it."
         ));
     }
     if counts.gaining_on_write > 0 {
@@ -296,8 +296,8 @@ fn on_write(impact: &CrdImpact) -> String {
     )
 }
 
-/// The flags with which `etch persist` keeps values on the terms of the policy. It destroys none: what a policy
-/// lets the operator destroy is not for a command that is to keep values.
+/// The flags with which `etch persist` keeps values on the terms of the policy. It destroys none: what a
+/// policy lets the operator destroy is not for a command that is to keep values.
 pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
     if terms.ownership == Ownership::Own { " --ownership Own" } else { "" }
 }

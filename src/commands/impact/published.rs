@@ -132,7 +132,8 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, changes: &Changes) -> io
         (_, 0) => Ok(()),
         (_, minor) => writeln!(
             out,
-            "Not shown: {} with a zero value that {} nothing but a null, or {} with a field; -o json has them.",
+            "Not shown: {} with a zero value that {} nothing but a null, or {} with a field; -o json has \
+             them.",
             counted(minor, "default"),
             if minor == 1 { "replaces" } else { "replace" },
             if minor == 1 { "comes or goes" } else { "come or go" },

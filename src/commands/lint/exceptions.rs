@@ -44,12 +44,14 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Exception>> {
         for (index, exception) in exceptions.iter().enumerate() {
             if etch_lint::rule(&exception.code).is_none() {
                 bail!(
-                    "--exceptions: {origin}: exceptions[{index}].code is no rule; see `etch lint --explain all`"
+                    "--exceptions: {origin}: exceptions[{index}].code is no rule; see \
+                     `etch lint --explain all`"
                 );
             }
             if exception.reason.trim().is_empty() {
                 bail!(
-                    "--exceptions: {origin}: exceptions[{index}].reason is empty; say why the finding is accepted"
+                    "--exceptions: {origin}: exceptions[{index}].reason is empty; say why the finding is \
+                     accepted"
                 );
             }
         }

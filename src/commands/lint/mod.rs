@@ -53,7 +53,8 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
   etch lint --explain ETCH005")]
 pub(crate) struct Lint {
     /// Files, folders, or - for standard input
-    #[arg(value_name = "FILE", required_unless_present_any = ["live", "explain", "go"], conflicts_with = "live")]
+    #[arg(value_name = "FILE", conflicts_with = "live")]
+    #[arg(required_unless_present_any = ["live", "explain", "go"])]
     files: Vec<PathBuf>,
     /// Check the CRDs and EmbeddedSchemas in the cluster
     #[arg(long)]

@@ -32,8 +32,8 @@ impl Persist {
             (false, false) => "Storing defaults of",
         };
         writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
-        let said = chosen.iter().map(|chosen| (chosen.name.as_str(), chosen.warnings.as_slice()));
-        for warning in policy_warnings::warnings(said) {
+        let wording = chosen.iter().map(|chosen| (chosen.name.as_str(), chosen.warnings.as_slice()));
+        for warning in policy_warnings::warnings(wording) {
             writeln!(err, "warning: {}", report::plain(&warning))?;
         }
         if self.is_to_ask() {

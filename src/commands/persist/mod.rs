@@ -281,7 +281,8 @@ impl Persist {
         scope::covers(&work.scope, &crd, true)?;
         if let Some(message) = judge(&document["spec"]).message() {
             bail!(
-                "the schema is not structural, so its objects are not written (etch audit counts them): {message}"
+                "the schema is not structural, so its objects are not written (etch audit counts them): \
+                 {message}"
             );
         }
         serves_its_objects(work.cluster, &crd).await?;
@@ -385,9 +386,9 @@ impl Persist {
 }
 
 /// Why a pass over every object proves nothing about versions.
-const UNSERVED: &str = "not recorded at which version the objects are stored: the CRD was changed less than 11 minutes ago, or its \
-                        managedFields do not show when, and an API server that lags behind may store objects at another version; run it \
-                        again later";
+const UNSERVED: &str = "not recorded at which version the objects are stored: the CRD was changed less than \
+    11 minutes ago, or its managedFields do not show when, and an API server that lags behind may store \
+    objects at another version; run it again later";
 
 /// Why a pass leaves no record, and what follows from that.
 fn unrecorded(error: &CallError, is_every_object: bool) -> String {
@@ -400,8 +401,8 @@ fn unrecorded(error: &CallError, is_every_object: bool) -> String {
             "other commands and the guard cannot know that these objects are stored at the storage version"
         }
         false => {
-            "for some minutes after a change of the schema, other commands cannot know that these objects store their \
-             defaults"
+            "for some minutes after a change of the schema, other commands cannot know that these objects \
+             store their defaults"
         }
     };
     format!("not recorded, because {why}: {unknown}")

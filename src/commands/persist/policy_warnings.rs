@@ -16,38 +16,40 @@ pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
         Rules::Governed(settings, _) => settings,
     };
     let policy = &settings.policy;
-    let mut said = Vec::new();
+    let mut wording = Vec::new();
     match settings.mode {
-        Mode::Ignore => said.push(format!("DefaultsPolicy {policy} has mode: Ignore")),
-        Mode::Audit => said.push(format!("DefaultsPolicy {policy} has mode: Audit")),
+        Mode::Ignore => wording.push(format!("DefaultsPolicy {policy} has mode: Ignore")),
+        Mode::Audit => wording.push(format!("DefaultsPolicy {policy} has mode: Audit")),
         Mode::Persist => {}
     }
-    said.extend(settings.pause.as_ref().map(|pause| format!("{pause} has paused writes")));
+    wording.extend(settings.pause.as_ref().map(|pause| format!("{pause} has paused writes")));
     // Where the operator writes nothing, it does not undo anything either.
-    if said.is_empty() {
+    if wording.is_empty() {
         match (settings.terms.ownership, terms.ownership) {
-            (Ownership::Own, Ownership::None) => said.push(format!(
-                "DefaultsPolicy {policy} has ownership: Own, so the operator takes back the fields that this releases"
+            (Ownership::Own, Ownership::None) => wording.push(format!(
+                "DefaultsPolicy {policy} has ownership: Own, so the operator takes back the fields that this \
+                 releases"
             )),
-            (Ownership::None, Ownership::Own) => said.push(format!(
-                "DefaultsPolicy {policy} has ownership: None, so the operator releases the fields that this takes"
+            (Ownership::None, Ownership::Own) => wording.push(format!(
+                "DefaultsPolicy {policy} has ownership: None, so the operator releases the fields that this \
+                 takes"
             )),
             _ => {}
         }
     }
-    said.extend(settings.terms.selection.selector().map(|selector| {
+    wording.extend(settings.terms.selection.selector().map(|selector| {
         format!(
             "DefaultsPolicy {policy} selects only objects with {selector}, and this writes the others as well"
         )
     }));
-    said
+    wording
 }
 
 /// One warning for each conflict, with the first CRDs that have it.
 pub(super) fn warnings<'a>(all: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Vec<String> {
     let mut by_text: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (crd, said) in all {
-        for text in said {
+    for (crd, wording) in all {
+        for text in wording {
             by_text.entry(text).or_default().push(crd);
         }
     }
@@ -63,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    fn said(policies: &[(&str, Value)], ownership: Ownership) -> Vec<String> {
+    fn wording(policies: &[(&str, Value)], ownership: Ownership) -> Vec<String> {
         let policies = policies.iter().map(|(name, spec)| {
             let spec = serde_json::from_value(spec.clone()).expect("a policy");
             ((*name).to_owned(), spec)
@@ -83,30 +85,34 @@ mod tests {
             |mode: &str| ("gold", json!({ "selector": { "matchLabels": { "tier": "gold" } }, "mode": mode }));
         let none: [&str; 0] = [];
         assert_eq!(conflicts(&Rules::Assumed, &Terms::default()), none);
-        assert_eq!(said(&[], Ownership::Own), ["no DefaultsPolicy selects it"]);
-        assert_eq!(said(std::slice::from_ref(&all), Ownership::None), none);
-        assert_eq!(said(&[all.clone(), gold("Persist")], Ownership::None), none);
+        assert_eq!(wording(&[], Ownership::Own), ["no DefaultsPolicy selects it"]);
+        assert_eq!(wording(std::slice::from_ref(&all), Ownership::None), none);
+        assert_eq!(wording(&[all.clone(), gold("Persist")], Ownership::None), none);
         assert_eq!(
-            said(&[all.clone(), gold("Ignore")], Ownership::Own),
+            wording(&[all.clone(), gold("Ignore")], Ownership::Own),
             ["DefaultsPolicy gold has mode: Ignore"]
         );
-        assert_eq!(said(&[all, gold("Audit")], Ownership::None), ["DefaultsPolicy gold has mode: Audit"]);
+        assert_eq!(wording(&[all, gold("Audit")], Ownership::None), ["DefaultsPolicy gold has mode: Audit"]);
         let other = ("default", json!({ "selector": { "groups": ["other.io"] } }));
-        assert_eq!(said(&[other], Ownership::None), ["no DefaultsPolicy selects it"]);
+        assert_eq!(wording(&[other], Ownership::None), ["no DefaultsPolicy selects it"]);
         let paused = ("default", json!({ "paused": true }));
-        assert_eq!(said(&[paused], Ownership::None), ["DefaultsPolicy default (paused) has paused writes"]);
+        assert_eq!(
+            wording(&[paused], Ownership::None),
+            ["DefaultsPolicy default (paused) has paused \
+            writes"]
+        );
         let one = ("default", json!({ "objects": { "namespaces": ["team-a"] } }));
         let others = "selects only objects with namespaces team-a, and this writes the others as well";
-        assert_eq!(said(&[one], Ownership::None), [format!("DefaultsPolicy default {others}")]);
+        assert_eq!(wording(&[one], Ownership::None), [format!("DefaultsPolicy default {others}")]);
         let own = ("default", json!({ "ownership": "Own" }));
-        assert!(said(&[own], Ownership::None)[0].contains("takes back the fields that this releases"));
+        assert!(wording(&[own], Ownership::None)[0].contains("takes back the fields that this releases"));
     }
 
     #[test]
     fn the_same_is_said_once_with_the_first_crds() {
         let (a, b) = (vec!["no".to_owned()], vec!["no".to_owned(), "never".to_owned()]);
         let all = [("one", &a), ("two", &b), ("three", &a), ("four", &a), ("five", &a)];
-        let all = all.iter().map(|(name, said)| (*name, said.as_slice()));
+        let all = all.iter().map(|(name, wording)| (*name, wording.as_slice()));
         assert_eq!(warnings(all), ["two: never", "one, two, three and 2 more: no"]);
     }
 }

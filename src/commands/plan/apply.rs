@@ -10,8 +10,8 @@ use etch_core::shell::quoted;
 
 /// The options for the files that CRDs are from, where `paths` were typed; `None` where CRDs were piped in.
 ///
-/// kubectl reads no folder below the one that is named, and takes what is for kustomize only for manifests. So
-/// a folder is named only if each manifest directly in it has a CRD, and else each file.
+/// kubectl reads no folder below the one that is named, and takes what is for kustomize only for manifests.
+/// So a folder is named only if each manifest directly in it has a CRD, and else each file.
 pub(super) fn files<'a>(paths: &[PathBuf], origins: impl Iterator<Item = &'a Origin>) -> Option<String> {
     if paths.iter().any(|path| path == Path::new("-")) {
         return None;

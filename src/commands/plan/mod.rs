@@ -199,7 +199,8 @@ impl Plan {
     }
 }
 
-/// The comparison by `etch lint` with the CRD that a command reads from the cluster, or else with the `old` ones.
+/// The comparison by `etch lint` with the CRD that a command reads from the cluster, or else with the `old`
+/// ones.
 fn lint_command(etch: &str, read: Option<&str>, old: &str, new: &[PathBuf]) -> String {
     // Standard input is read once.
     let is_taken = new.iter().any(|file| file == Path::new("-"));
@@ -233,7 +234,8 @@ async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
     })
 }
 
-/// Whether the answer to a dry run is the CRD that is there. Labels and annotations do not count in its generation.
+/// Whether the answer to a dry run is the CRD that is there. Labels and annotations do not count in its
+/// generation.
 fn is_unchanged(present: &Json, answer: &Json) -> bool {
     let has_generation = present["metadata"]["generation"].is_i64();
     let is_same = |field| present["metadata"][field] == answer["metadata"][field];

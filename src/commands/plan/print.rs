@@ -36,7 +36,8 @@ fn crd(Planned { impact, has_objects, dry_run, plan }: &Planned) -> Value {
     let Counts { total, protected, hidden, invalid, open, .. } = impact.tally.counts;
     let objects = has_objects.then(|| {
         json!({
-            "total": total, "protectedByPersist": protected, "hidden": hidden, "invalid": invalid, "unknown": open,
+            "total": total, "protectedByPersist": protected, "hidden": hidden, "invalid": invalid,
+            "unknown": open,
         })
     });
     json!({
@@ -57,8 +58,8 @@ fn step(Step { kind, phase, what, why, command }: &Step) -> Value {
     })
 }
 
-/// The steps of all CRDs, one after the other: every one before the upgrade comes before it, whatever CRD it is
-/// about, because one file may bring all of them.
+/// The steps of all CRDs, one after the other: every one before the upgrade comes before it, whatever CRD it
+/// is about, because one file may bring all of them.
 struct Printed<'a> {
     step: &'a Step,
     /// The CRD, where there are several.

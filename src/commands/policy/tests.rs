@@ -7,10 +7,14 @@ use serde_json::json;
 use super::*;
 
 fn crd() -> Crd {
-    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } });
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } },
+    });
     let document = json!({
         "metadata": { "name": "things.example.com" },
-        "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [version] },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [version],
+        },
     });
     Crd::read(&document.into()).expect("a CRD")
 }
@@ -67,7 +71,8 @@ fn each_setting_decides_as_for_the_operator() {
             &[("default", "{}"), ("other", "{selector: {groups: [other.io]}, pauseAll: true}")],
             "default; writes paused by DefaultsPolicy other (pauseAll)",
             Some(
-                "DefaultsPolicy other (pauseAll) has paused writes; to end the pause, set pauseAll to false in DefaultsPolicy other",
+                "DefaultsPolicy other (pauseAll) has paused writes; to end the pause, set pauseAll to false \
+                 in DefaultsPolicy other",
             ),
         ),
         (
@@ -98,7 +103,8 @@ fn each_setting_decides_as_for_the_operator() {
     assert_eq!(
         rules(&[("default", "{paused: true}")]).document(),
         json!({
-            "name": "default", "mode": "Persist", "ownership": "None", "hiddenFields": "Hold", "objects": null,
+            "name": "default", "mode": "Persist", "ownership": "None", "hiddenFields": "Hold",
+            "objects": null,
             "follow": [], "pausedBy": "DefaultsPolicy default (paused)",
         })
     );
@@ -142,7 +148,8 @@ fn a_file_has_policies_that_can_be_read() {
         (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
         (
             twice,
-            "--policy: stdin, document 2: DefaultsPolicy a is also in stdin, with another content; give one of them",
+            "--policy: stdin, document 2: DefaultsPolicy a is also in stdin, with another content; give one \
+             of them",
         ),
         (
             "apiVersion: v1\nkind: Pod\n".to_owned(),

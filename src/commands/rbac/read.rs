@@ -67,7 +67,8 @@ impl Known {
     }
 }
 
-/// The EmbeddedSchemas and policies of the cluster, and its CRDs except Etch's own, whose objects have no defaults.
+/// The EmbeddedSchemas and policies of the cluster, and its CRDs except Etch's own, whose objects have no
+/// defaults.
 pub(super) async fn live(target: &Target) -> anyhow::Result<Found> {
     let mut crds_found = Vec::new();
     let cluster = Cluster::connect(target).await?;
@@ -132,7 +133,8 @@ pub(super) async fn read_policy(policy: &str, target: &Target) -> anyhow::Result
     let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
     let found = |count: usize| {
         format!(
-            "--policy {policy}: found {count} instead of one; name a file with one DefaultsPolicy, or one in the cluster"
+            "--policy {policy}: found {count} instead of one; name a file with one DefaultsPolicy, or one in \
+             the cluster"
         )
     };
     if is_file || Path::new(policy).exists() {

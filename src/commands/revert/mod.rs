@@ -107,7 +107,8 @@ impl Revert {
             cluster.report(&name, crd.uid()).await.with_context(|| format!("{name}: its DefaultsReport"))?;
         let status = report.and_then(|report| report.status).with_context(|| {
             format!(
-                "{name}: it has no DefaultsReport, so nothing shows what Etch stored: only passes of the operator are on record"
+                "{name}: it has no DefaultsReport, so nothing shows what Etch stored: only passes of the \
+                 operator are on record"
             )
         })?;
         let verbs: &[Verb] = if self.yes { &[Verb::Get, Verb::List, Verb::Patch] } else { &[Verb::List] };

@@ -40,7 +40,8 @@ pub(super) fn document(reverted: &CrdRevert) -> Value {
         };
         let values: Vec<&Value> = default.stored.iter().map(|stored| &*stored.value).collect();
         json!({
-            "path": default.path.to_string(), "stored": values, "standing": standing.as_str(), "version": version,
+            "path": default.path.to_string(), "stored": values, "standing": standing.as_str(),
+            "version": version,
             "rollBackFirst": wanted.contains(&default.path),
         })
     };
@@ -130,19 +131,24 @@ fn why(standing: &Standing) -> String {
     match standing {
         Standing::Removable => String::new(),
         Standing::StillDefault(version) => {
-            format!("version {version} of the CRD in the cluster still has a default here; apply the CRD of --to first")
+            format!(
+                "version {version} of the CRD in the cluster still has a default here; apply the CRD of \
+                --to first"
+            )
         }
         Standing::FieldGone => {
-            "the storage version no longer has the field; no read shows what etcd holds, and the next write drops it".to_owned()
-        }
-        Standing::NotRemovable => {
-            "it is in status or metadata, is an item or a map's value itself, tells an item from others, or is set through the scale \
-             subresource"
+            "the storage version no longer has the field; no read shows what etcd holds, and the next write \
+             drops it"
                 .to_owned()
         }
-        Standing::NoPass => "no complete pass on record stored it; one that did not end, such as a canary, may have stored it in some \
-             objects"
-                .to_owned(),
+        Standing::NotRemovable => {
+            "it is in status or metadata, is an item or a map's value itself, tells an item from others, or \
+             is set through the scale subresource"
+                .to_owned()
+        }
+        Standing::NoPass => "no complete pass on record stored it; one that did not end, such as a canary, \
+            may have stored it in some objects"
+            .to_owned(),
         Standing::NoValue => "the value is too long for the report".to_owned(),
     }
 }
@@ -178,7 +184,8 @@ mod tests {
         let counts = Counts { objects: 7, removable: 3, unchanged: 2, kept: 4, held: 1, ..Counts::default() };
         assert_eq!(
             summary(&counts),
-            "7 objects: 3 with stored defaults to remove, 2 of them not written since the pass, 4 with values that stay, 1 held."
+            "7 objects: 3 with stored defaults to remove, 2 of them not written since the pass, 4 with \
+             values that stay, 1 held."
         );
     }
 

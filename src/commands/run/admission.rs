@@ -230,8 +230,8 @@ fn references(cluster: Cluster) -> References {
     })
 }
 
-/// What an answer shows; `None` where it shows nothing, and the client is warned. A 404 that names no object is
-/// about the resource: it is not served, or not in a namespace.
+/// What an answer shows; `None` where it shows nothing, and the client is warned. A 404 that names no object
+/// is about the resource: it is not served, or not in a namespace.
 fn found(answer: Result<bool, CallError>) -> Option<Found> {
     match answer {
         Ok(found) => Some(Some(found)),

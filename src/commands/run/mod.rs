@@ -34,10 +34,12 @@ pub(crate) struct Run {
     #[arg(long, env = "ETCH_SETTLE", value_name = "TIME", default_value = "10s", value_parser = duration)]
     settle: Duration,
     /// The maximum number of writes in flight
-    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
+    #[arg(long, env = "ETCH_MAX_IN_FLIGHT", value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT)]
+    #[arg(value_parser = in_flight)]
     max_in_flight: usize,
     /// The maximum number of writes per second [default: no limit]
-    #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "ETCH_MAX_WRITES_PER_SECOND", value_name = "NUMBER")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
     /// How to share the API server with other clients
     #[arg(long, env = "ETCH_PACE", value_enum, default_value_t)]

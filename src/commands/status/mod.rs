@@ -32,8 +32,8 @@ use crate::commands::outcome::Outcome;
 /// Show policies, passes, missing permissions, and objects that Etch does not write
 ///
 /// The command reads the conditions of CRDs, DefaultsReports, DefaultsPolicies, EmbeddedSchemas, the Lease of
-/// the operator, and the ValidatingWebhookConfiguration etch. It shows what it may read, and names what it may
-/// not.
+/// the operator, and the ValidatingWebhookConfiguration etch. It shows what it may read, and names what it
+/// may not.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch status

@@ -360,8 +360,9 @@ fn pass(report: &DefaultsReport, now: Timestamp) -> Option<PassView> {
     })
 }
 
-/// The CRDs for which a permission is missing, by the policy that governs them. `account` names the operator's
-/// ServiceAccount where it is another one than `etch rbac` assumes, which would take the permissions away.
+/// The CRDs for which a permission is missing, by the policy that governs them. `account` names the
+/// operator's ServiceAccount where it is another one than `etch rbac` assumes, which would take the
+/// permissions away.
 fn missing(
     crds: &[CrdFacts],
     governed: &BTreeMap<&str, String>,

@@ -14,8 +14,8 @@ use super::overview::{
 const WIDTH: usize = 80;
 /// How many passes, and CRDs of one line, are named.
 const NAMED: usize = 5;
-/// How much of the name of a policy and of a CRD stands in a table, in characters: they may have 253. JSON and YAML
-/// have the whole name.
+/// How much of the name of a policy and of a CRD stands in a table, in characters: they may have 253. JSON
+/// and YAML have the whole name.
 const POLICY: usize = 26;
 const CRD: usize = 36;
 
@@ -197,7 +197,8 @@ fn first(names: &[String], all: u64) -> String {
     words::first(names, all, NAMED)
 }
 
-/// Writes a text in lines that fit, broken at spaces, and within words that do not fit; those after the first are indented.
+/// Writes a text in lines that fit, broken at spaces, and within words that do not fit; those after the first
+/// are indented.
 fn wrapped(out: &mut dyn Write, style: &Style, tone: Tone, text: &str) -> io::Result<()> {
     let text = plain(text);
     let indent = text.len() - text.trim_start().len() + 2;

@@ -443,9 +443,9 @@ fn a_report_that_cannot_be_read_is_noted() {
     let of = |spec: Value| {
         let metadata = json!({ "name": "widgets.example.com" });
         let kind = "DefaultsReport";
-        Object::from(
-            json!({ "apiVersion": "etch-operator.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec }),
-        )
+        Object::from(json!({
+            "apiVersion": "etch-operator.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec,
+        }))
     };
     let mut unread = Vec::new();
     assert!(readable(&[of(json!(["secret"]))], &mut unread).is_empty());

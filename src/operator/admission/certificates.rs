@@ -252,7 +252,8 @@ impl CertificateRenewer {
                 let wait = backoff.failed(asked);
                 self.cluster.metrics().certificate_failures.inc();
                 let retry_in_seconds = wait.as_secs_f64();
-                warn!(secret, namespace, error = %failure, retry_in_seconds, "cannot write the certificates for admission");
+                warn!(secret, namespace, error = %failure, retry_in_seconds, "cannot write the certificates \
+                    for admission");
                 wait
             }
         }

@@ -2,9 +2,9 @@
 //! request, and stores their defaults where the schema asks for that. It holds one page of objects at most.
 //!
 //! ```text
-//! schema, facts or annotation changed, or a check failed ─> due ─> list each resource once, page by page
-//!                                                                 ─> judge by all schemas of the resource ─> status
-//!                                                                 ─> `existing: Persist`, settled: persist
+//! schema, facts or annotation changed, or a check failed ─> due
+//!     ─> list each resource once, page by page ─┬─> judge by all schemas of the resource ─> status
+//!                                               └─> `existing: Persist`, settled: persist
 //! ```
 //!
 //! Without a change there is no check: what a schema means has to be known before it is enforced, and not
@@ -219,8 +219,8 @@ impl ExistingChecker {
         found.collect()
     }
 
-    /// The resources, each at one version: at the storage version, if that is among them. Objects are the same
-    /// at each.
+    /// The resources, each at one version: at the storage version, if that is among them. Objects are the
+    /// same at each.
     async fn once_each(&self, resources: impl IntoIterator<Item = Resource>) -> BTreeSet<Resource> {
         let mut versions: BTreeMap<(String, String), Vec<Resource>> = BTreeMap::new();
         for resource in resources {

@@ -233,7 +233,8 @@ impl Admission {
         }
     }
 
-    /// Writes what is not there yet. The statuses name what keeps the API server from asking, which is returned.
+    /// Writes what is not there yet. The statuses name what keeps the API server from asking, which is
+    /// returned.
     async fn write(&self) -> Result<Unserved, CallError> {
         if !self.shared.lock().is_listed {
             return Ok(Unserved::default());

@@ -180,7 +180,8 @@ impl Writer<'_> {
         };
         match &ended {
             Ok(Kept::Stored) if machine.has_written() => {
-                info!(object = %machine.object().identity(), schema = schema.name, "stored defaults of an extension");
+                info!(object = %machine.object().identity(), schema = schema.name, "stored defaults of an \
+                    extension");
             }
             Ok(Kept::Held(why)) => {
                 debug!(object = %machine.object().identity(), reason = why.as_str(), "held");

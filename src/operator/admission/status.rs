@@ -83,8 +83,8 @@ impl Unserved {
             Some(("WebhookAltered", message))
         };
         let uninjected = || {
-            let message = "the webhook of this schema has no caBundle, so no API server can call it: set --admission-inject, or \
-                           add ca.crt to the certificate";
+            let message = "the webhook of this schema has no caBundle, so no API server can call it: set \
+                --admission-inject, or add ca.crt to the certificate";
             self.uninjected.contains(name).then(|| ("NoCaBundle", message.to_owned()))
         };
         self.all.clone().or(refused).or_else(altered).or_else(uninjected)
@@ -151,7 +151,7 @@ fn status(
     let stalled = (ready.0 == "False").then(|| (STALLED, ("True", ready.1, ready.2.clone())));
     let conditions =
         [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)].into_iter().chain(stalled);
-    let conditions = persisted.map(|said| (PERSISTED, said)).into_iter().chain(conditions);
+    let conditions = persisted.map(|wording| (PERSISTED, wording)).into_iter().chain(conditions);
     let conditions = conditions.map(|(kind, (status, reason, message))| {
         let message = message.chars().take(LONGEST).collect();
         condition_after(&schema.status.conditions, kind, (status, reason, message), generation, now)

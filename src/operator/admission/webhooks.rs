@@ -21,8 +21,8 @@ pub(super) struct Client<'c> {
     pub(super) endpoint: &'c Endpoint,
     /// A bundle in PEM.
     pub(super) authority: Option<&'c [u8]>,
-    /// Whether webhooks are only changed and taken away, and keep their bundle: this replica has no certificate,
-    /// and API servers are not to ask by more of them.
+    /// Whether webhooks are only changed and taken away, and keep their bundle: this replica has no
+    /// certificate, and API servers are not to ask by more of them.
     pub(super) only_there: bool,
     /// What this replica accepts; others follow what is written.
     pub(super) accepted: &'c AcceptedKeys,
@@ -119,8 +119,8 @@ pub(super) async fn write(
 }
 
 /// Takes out what other clients have added to webhooks: a condition there keeps the API server from asking,
-/// and an apply leaves it. Returns the configuration as it is then, and the schemas whose webhooks differ even
-/// so, as they do where an admission webhook changes them, with the first field of each.
+/// and an apply leaves it. Returns the configuration as it is then, and the schemas whose webhooks differ
+/// even so, as they do where an admission webhook changes them, with the first field of each.
 async fn without_additions(
     cluster: &Cluster,
     which: WebhookConfiguration,
@@ -230,7 +230,8 @@ async fn refused_alone(
     Ok(refused)
 }
 
-/// Why a webhook is refused by an answer that names no field of it: an admission policy or webhook may refuse it.
+/// Why a webhook is refused by an answer that names no field of it: an admission policy or webhook may refuse
+/// it.
 fn unnamed(error: &CallError) -> String {
     let by = match error {
         CallError::Refused(refusal) => refusal.refused_by(),

@@ -67,9 +67,11 @@ pub(crate) struct Target {
 pub(crate) struct Slot {
     target: Option<Target>,
     phase: Phase,
-    /// Whether a policy governed it when it was last begun: it has our conditions, whatever `managedFields` names.
+    /// Whether a policy governed it when it was last begun: it has our conditions, whatever `managedFields`
+    /// names.
     was_governed: bool,
-    /// Notifies the status writer at which revision the CRD is: another client may have changed our conditions.
+    /// Notifies the status writer at which revision the CRD is: another client may have changed our
+    /// conditions.
     shown: watch::Sender<CrdRevision>,
     /// Notifies the task that writes are paused, or may continue.
     pause: watch::Sender<Option<Pause>>,
@@ -254,8 +256,8 @@ impl Slot {
     }
 
     /// Ends what is under way after its writes: no further one begins, and those under way come to their end.
-    /// Under another policy, none may follow that completes them. Returns the task if it has ended by itself, with
-    /// what it has found out.
+    /// Under another policy, none may follow that completes them. Returns the task if it has ended by itself,
+    /// with what it has found out.
     pub(super) async fn stop_after_writes(&mut self) -> Option<Box<CrdTask>> {
         let mut ended = None;
         if let Phase::Running(work) = &mut self.phase {

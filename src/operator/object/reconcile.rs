@@ -169,7 +169,8 @@ impl ObjectReconciler {
         let (counted, reason) = (counted(&outcome), outcome.as_ref().err().map(ToString::to_string));
         let step = machine.wrote(outcome.ok());
         if let Step::ReadAgain { waits: true } = step {
-            debug!(object = %machine.object().identity(), outcome = counted.as_str(), reason, "deciding again");
+            let object = machine.object().identity();
+            debug!(%object, outcome = counted.as_str(), reason, "deciding again");
         }
         Ok(step)
     }
@@ -245,7 +246,8 @@ impl ObjectReconciler {
         }
     }
 
-    /// Whether other objects than one that was forbidden may be written; `None` if the server does not answer.
+    /// Whether other objects than one that was forbidden may be written; `None` if the server does not
+    /// answer.
     async fn may_write_others(&self, object: &Object, verb: Verb) -> Option<bool> {
         let scope = self.scope.around(object.namespace());
         let may = self.cluster.is_permitted(&self.rules.crd.resource(), &scope, verb).await;

@@ -184,7 +184,8 @@ impl Certificates {
             self.until.send_replace(Some(validity.until));
             match is_expired {
                 true => {
-                    warn!(expired = %validity.until, "the admission certificate has expired: API servers refuse it")
+                    warn!(expired = %validity.until, "the admission certificate has expired: API servers \
+                        refuse it")
                 }
                 false => info!(expires = %validity.until, "loaded the admission certificate"),
             }

@@ -2,8 +2,8 @@
 //! It reads no cluster: the caller passes schemas, facts, what exists and the judge.
 //!
 //! ```text
-//! listen (TLS, connections) -> router (time, concurrency) -> etch_admission: review (pure) <- served_schemas (schemas and facts)
-//!        └─ keys                      └─ room (size)      -> upgrades      <- who judges them
+//! listen (TLS, connections) -> router (time, concurrency) -> etch_admission: review (pure) <- served_schemas
+//!        └─ keys                      └─ room (size)      -> upgrades      <- what judges them
 //! ```
 
 mod certificates;

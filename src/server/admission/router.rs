@@ -196,8 +196,8 @@ impl AdmissionHandler {
         self.room.take(request.into_body()).await
     }
 
-    /// Evaluates apart: schemas are bounded by cost, not by time, and would hold up a thread of the runtime. What
-    /// is not waited for any more stops, and its place is free.
+    /// Evaluates apart: schemas are bounded by cost, not by time, and would hold up a thread of the runtime.
+    /// What is not waited for any more stops, and its place is free.
     async fn evaluated<T: Send + 'static>(
         &self,
         evaluate: impl FnOnce() -> T + Send + 'static,

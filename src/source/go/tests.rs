@@ -42,9 +42,9 @@ fn wanted(folder: &Path) -> Vec<String> {
         } else if path.extension().is_some_and(|ending| ending == "go") {
             let text = fs::read_to_string(&path).expect("a text");
             for (index, line) in text.lines().enumerate() {
-                let Some((_, said)) = line.split_once("// want ") else { continue };
+                let Some((_, wording)) = line.split_once("// want ") else { continue };
                 let mut at = index + 1;
-                for word in said.split_whitespace() {
+                for word in wording.split_whitespace() {
                     match word.strip_prefix('-') {
                         Some(back) => at -= back.parse::<usize>().expect("a number of lines"),
                         None => wanted.push(format!("{}:{at} {word}", path.display())),
@@ -109,11 +109,11 @@ fn what_is_no_go_is_an_error_and_the_rest_is_read() {
     write("open.go", &format!("package a\n\ntype G {}", "struct { A ".repeat(1000)));
     write("fine.go", "package a\n\ntype E struct {\n\t// +default=\"x\"\n\tF string `json:\"f\"`\n}\n");
     let (packages, errors) = packages(&[folder.path().to_owned()]);
-    let said: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(said.len(), 3, "{said:?}");
-    assert!(said[1].contains("bytes.go: line 1: is not Go"), "{said:?}");
-    assert!(said[2].contains("open.go: line "), "{said:?}");
-    assert!(said[0].contains("broken.go: line 7: is not Go"), "{said:?}");
+    let wording: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(wording.len(), 3, "{wording:?}");
+    assert!(wording[1].contains("bytes.go: line 1: is not Go"), "{wording:?}");
+    assert!(wording[2].contains("open.go: line "), "{wording:?}");
+    assert!(wording[0].contains("broken.go: line 7: is not Go"), "{wording:?}");
     let findings = lint_go(&packages, &[]);
     assert_eq!(findings.len(), 1, "{findings:?}");
     let (_, missing) = super::packages(&[folder.path().join("missing/...")]);

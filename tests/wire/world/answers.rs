@@ -125,7 +125,9 @@ impl World {
         let all = state.stored.iter().filter(|((kind, _), object)| is_meant(kind, object));
         let mut events: Vec<Value> = all.map(|(_, object)| event("ADDED", object.clone())).collect();
         let metadata = json!({
-            "resourceVersion": state.revision.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
+            "resourceVersion": state.revision.to_string(), "annotations": {
+                "k8s.io/initial-events-end": "true",
+            },
         });
         events.push(event("BOOKMARK", json!({ "metadata": metadata })));
         Answer::open_watch(events)

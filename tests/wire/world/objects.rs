@@ -1,5 +1,5 @@
-//! The objects of the world: what is made of a request is the simulator's answer, which the write matrix holds
-//! against real servers.
+//! The objects of the world: what is made of a request is the simulator's answer, which the write matrix
+//! holds against real servers.
 
 use std::sync::Arc;
 

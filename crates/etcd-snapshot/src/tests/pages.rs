@@ -1,10 +1,10 @@
-//! Writes the pages of a database of etcd: bbolt's format, as far as this crate reads it. The end-to-end tests
-//! write their snapshots with it, too.
+//! Writes the pages of a database of etcd: bbolt's format, as far as this crate reads it. The end-to-end
+//! tests write their snapshots with it, too.
 
 pub(crate) const PAGE: usize = 4096;
 
-/// A database of two meta pages, of which the first is the newer one, the root with etcd's bucket, and the bucket's
-/// pages, of which the first, with the number 3, is its root.
+/// A database of two meta pages, of which the first is the newer one, the root with etcd's bucket, and the
+/// bucket's pages, of which the first, with the number 3, is its root.
 pub(crate) fn database(bucket: &[Vec<u8>], transaction: u64) -> Vec<u8> {
     let root = [&3_u64.to_le_bytes()[..], &[0; 8]].concat();
     let (root, bucket) = (leaf(2, 1, &[(b"key".to_vec(), root)]), bucket.concat());

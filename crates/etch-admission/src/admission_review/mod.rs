@@ -221,58 +221,61 @@ pub fn review(
         facts: &Value::Null,
         exists,
     };
-    let mut said = Answer::default();
+    let mut wording = Answer::default();
     let mut known = Vec::new();
     for (name, served) in schemas {
         if served.missing.is_empty() {
             known.push(*served);
         } else if served.schema.is_for(&Request { facts: &served.facts, ..request }) {
             let missing = served.missing.join(", ");
-            said.warnings.push(format!("Etch does not apply EmbeddedSchema {name}: no value for {missing}"));
+            wording.warnings.push(format!(
+                "Etch does not apply EmbeddedSchema {name}: no value for \
+                {missing}"
+            ));
         }
     }
     match phase {
         Phase::Mutate => {
-            let changes = set_defaults(&known, &request, &mut said);
-            answer(asked, &said, &changes)
+            let changes = set_defaults(&known, &request, &mut wording);
+            answer(asked, &wording, &changes)
         }
         Phase::Validate => {
             for served in known {
                 let Answer { errors, warnings } =
                     served.schema.judge(&Request { facts: &served.facts, ..request });
-                said.errors.extend(errors);
-                said.warnings.extend(warnings);
+                wording.errors.extend(errors);
+                wording.warnings.extend(warnings);
             }
-            answer(asked, &said, &[])
+            answer(asked, &wording, &[])
         }
     }
 }
 
-fn set_defaults(schemas: &[&Served], request: &Request<'_>, said: &mut Answer) -> Vec<Change> {
+fn set_defaults(schemas: &[&Served], request: &Request<'_>, wording: &mut Answer) -> Vec<Change> {
     let mut object: Option<Json> = None;
     for served in schemas {
         let current = object.as_deref().unwrap_or(request.object);
         let defaulted = served.schema.set_defaults(&Request { facts: &served.facts, ..*request }, current);
-        said.warnings.extend(defaulted.warnings);
+        wording.warnings.extend(defaulted.warnings);
         object = defaulted.object.or(object);
     }
     object.map(|object| patch_at_most(MOST_CHANGES, request.object, &object)).unwrap_or_default()
 }
 
 /// The answer in the form that the API server reads.
-fn answer(asked: &Asked, said: &Answer, changes: &[Change]) -> (Json, Reviewed) {
-    let mut response = json!({ "uid": asked.text("/uid"), "allowed": said.is_allowed() });
+fn answer(asked: &Asked, wording: &Answer, changes: &[Change]) -> (Json, Reviewed) {
+    let mut response = json!({ "uid": asked.text("/uid"), "allowed": wording.is_allowed() });
     let mut seen = HashSet::new();
-    let warnings = said.warnings.iter().cloned().map(shortened);
+    let warnings = wording.warnings.iter().cloned().map(shortened);
     let warnings: Vec<String> = warnings.filter(|warning| seen.insert(warning.clone())).collect();
-    let reviewed = match (said.is_allowed(), changes.is_empty(), warnings.is_empty()) {
+    let reviewed = match (wording.is_allowed(), changes.is_empty(), warnings.is_empty()) {
         (false, ..) => Reviewed::Denied,
         (true, false, _) => Reviewed::Changed,
         (true, true, false) => Reviewed::Warned,
         (true, true, true) => Reviewed::Allowed,
     };
-    if !said.is_allowed() {
-        response["status"] = refusal(asked.about(), &said.errors);
+    if !wording.is_allowed() {
+        response["status"] = refusal(asked.about(), &wording.errors);
     }
     if !warnings.is_empty() {
         response["warnings"] = json!(warnings);

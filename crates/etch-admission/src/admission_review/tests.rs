@@ -190,7 +190,9 @@ fn a_message_of_several_lines_reaches_its_author_as_a_warning() {
 #[test]
 fn numbers_are_those_that_the_api_server_stores() {
     let declaration = json!({
-        "targets": [{ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" }],
+        "targets": [{
+            "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value",
+        }],
         "schema": { "openAPIV3Schema": { "type": "object", "properties": { "count": {
             "type": "integer", "x-kubernetes-validations": [{ "rule": "self >= 0" }] } } } },
         "enforcement": "Deny",

@@ -115,7 +115,9 @@ mod tests {
         let mut request = json!({
             "uid": "7", "operation": "UPDATE", "name": "tabs.example.com",
             "kind": { "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition" },
-            "resource": { "group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions" },
+            "resource": {
+                "group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions",
+            },
             "object": crd(2), "oldObject": crd(1),
         });
         change(&mut request);

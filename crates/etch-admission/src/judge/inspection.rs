@@ -308,8 +308,8 @@ impl<'r, 'q> Inspection<'r, 'q> {
         });
     }
 
-    /// Reports that the rules cost too much. This stands for all that are not evaluated, which the old object may
-    /// have kept: that it was as expensive excuses them only where the extensions are as they were.
+    /// Reports that the rules cost too much. This stands for all that are not evaluated, which the old object
+    /// may have kept: that it was as expensive excuses them only where the extensions are as they were.
     fn too_expensive(&mut self, severity: Severity, error: FieldError) {
         self.is_spent = true;
         self.add(Found {

@@ -73,8 +73,8 @@ impl Compiled {
         found
     }
 
-    /// That it costs too much to determine what of a request the schema is for. It stands for all that would be
-    /// found there.
+    /// That it costs too much to determine what of a request the schema is for. It stands for all that would
+    /// be found there.
     fn undetermined(&self, request: &Request<'_>, ratchets: bool) -> Option<Found> {
         let subject = Subject { target: self.target(request)?, extensions: self.all_extensions(request) };
         let touch =

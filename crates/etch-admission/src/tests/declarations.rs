@@ -4,7 +4,11 @@ use super::*;
 
 #[test]
 fn targets_are_found_by_their_kind_and_named_by_their_resource() {
-    let target = |kind: Value| json!({ "group": "g.io", "version": "v1", "resource": "ox", "kind": kind, "path": ".a" });
+    let target = |kind: Value| {
+        json!({
+            "group": "g.io", "version": "v1", "resource": "ox", "kind": kind, "path": ".a",
+        })
+    };
     let plain = compile(json!({ "targets": [target(Value::Null)], "when": "false" }));
     let named = compile(json!({ "targets": [target(json!("Ox"))], "when": "false" }));
     let ox = json!({ "apiVersion": "g.io/v1", "kind": "Ox" });
@@ -70,7 +74,11 @@ fn each_extension_of_an_object_is_one_of_its_own() {
     }));
     let object = json!({
         "apiVersion": "example.com/v1", "kind": "Box", "metadata": {},
-        "spec": { "parts": [{ "ext": {} }, { "ext": { "name": "other" } }, { "ext": { "mode": "slow", "size": 2 } }] },
+        "spec": {
+            "parts": [
+                { "ext": {} }, { "ext": { "name": "other" } }, { "ext": { "mode": "slow", "size": 2 } },
+            ],
+        },
     });
     let review = asked(&schema, &object, None, &json!({}));
     assert_eq!(errors(&review), ["spec.parts[2].ext.mode Invalid"]);
@@ -125,10 +133,19 @@ fn only_the_targets_are_looked_at() {
 #[test]
 fn facts_come_from_objects_with_fallbacks() {
     let schema = compile(json!({ "facts": [
-        { "name": "id", "object": { "group": "g", "version": "v1", "resource": "r", "name": "n" }, "path": ".status.id" },
-        { "name": "zones", "object": { "version": "v1", "resource": "r", "name": "n" }, "expression": "object.zones.size()" },
+        {
+            "name": "id", "object": { "group": "g", "version": "v1", "resource": "r", "name": "n" },
+            "path": ".status.id",
+        },
+        {
+            "name": "zones", "object": { "version": "v1", "resource": "r", "name": "n" },
+            "expression": "object.zones.size()",
+        },
         { "name": "arch", "constant": "amd64" },
-        { "name": "region", "object": { "version": "v1", "resource": "r", "name": "n" }, "path": ".region", "fallback": "" },
+        {
+            "name": "region", "object": { "version": "v1", "resource": "r", "name": "n" }, "path": ".region",
+            "fallback": "",
+        },
     ] }));
     assert_eq!(schema.fact_objects().count(), 3);
     let object = json!({ "status": { "id": "demo" }, "zones": [1, 2] });
@@ -148,8 +165,14 @@ fn everything_that_is_wrong_with_a_declaration_is_named() {
     let declared = declaration(json!({
         "facts": [{ "name": "id", "constant": 1 }, { "name": "none" }],
         "when": "facts.idd == 1",
-        "defaults": [{ "path": "name", "value": "1" }, { "path": ".name", "value": "self.sise", "resources": ["rings"] }],
-        "rules": [{ "rule": "self.size" }, { "rule": "true", "messageExpression": "1", "forEach": ".disks[" }],
+        "defaults": [
+            { "path": "name", "value": "1" }, { "path": ".name", "value": "self.sise", "resources": [
+                "rings",
+            ] },
+        ],
+        "rules": [
+            { "rule": "self.size" }, { "rule": "true", "messageExpression": "1", "forEach": ".disks[" },
+        ],
         "references": [{ "path": ".secret.name", "resource": "secrets", "namespace": "1" }],
     }));
     let problems = Compiled::new(&declared).expect_err("problems");

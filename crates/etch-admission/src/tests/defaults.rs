@@ -9,8 +9,12 @@ fn defaults_fill_what_is_missing_and_nothing_else() {
         "defaults": [
             { "path": ".name", "where": "Empty", "value": "facts.id + '-x'" },
             { "path": ".secret", "value": "{'name': 'given'}" },
-            { "path": ".disks[*].gb", "where": "Empty", "when": "index == 0", "value": "item.?name.orValue('') == 'big' ? 9 : 1" },
-            { "path": ".", "where": "Merge", "when": "self.?size.orValue(0) == 0", "value": "{'size': 3, 'mode': 'slow'}" },
+            {
+                "path": ".disks[*].gb", "where": "Empty", "when": "index == 0",
+                "value": "item.?name.orValue('') == 'big' ? 9 : 1",
+            },
+            { "path": ".", "where": "Merge", "when": "self.?size.orValue(0) == \
+                0", "value": "{'size': 3, 'mode': 'slow'}" },
             { "path": ".metadata.labels.\"a.b/c\"", "scope": "Object", "value": "facts.id" },
         ],
     }));

@@ -5,9 +5,11 @@ use super::*;
 #[test]
 fn all_faults_are_named_with_their_fields() {
     let schema = compile(json!({ "rules": [
-        { "rule": "self.?size.orValue(0) > 0", "field": ".size", "type": "Required", "message": "has to be set" },
+        { "rule": "self.?size.orValue(0) > \
+            0", "field": ".size", "type": "Required", "message": "has to be set" },
         { "rule": "self.?size.orValue(0) < 9", "field": "spec.Size" },
-        { "rule": "item.?gb.orValue(0) > 0", "forEach": ".disks[*]", "field": ".Disks[*].GB", "messageExpression": "'disk ' + string(index)" },
+        { "rule": "item.?gb.orValue(0) > \
+            0", "forEach": ".disks[*]", "field": ".Disks[*].GB", "messageExpression": "'disk ' + string(index)" },
         { "rule": "item.?gb.orValue(0) < 5", "forEach": ".disks[*]", "type": "TooMany" },
         { "rule": "has(self.name)", "severity": "Warn", "field": ".name", "message": "is better set" },
     ] }));
@@ -25,7 +27,9 @@ fn all_faults_are_named_with_their_fields() {
 fn of_a_group_the_first_speaks() {
     let rule = |rule: &str, field: &str| json!({ "rule": rule, "field": field, "group": "g" });
     let schema = compile(json!({ "rules": [
-        rule("self.?size.orValue(0) != 1", ".a"), rule("self.?size.orValue(0) < 1", ".b"), rule("self.?size.orValue(0) < 5", ".c"),
+        rule("self.?size.orValue(0) != \
+            1", ".a"), rule("self.?size.orValue(0) < \
+            1", ".b"), rule("self.?size.orValue(0) < 5", ".c"),
     ] }));
     assert_eq!(errors(&created(&schema, json!({ "size": 1 }))), ["spec.ext.a Invalid"]);
     assert_eq!(errors(&created(&schema, json!({ "size": 7 }))), ["spec.ext.b Invalid"]);
@@ -131,7 +135,8 @@ fn an_old_violation_of_an_item_of_a_map_list_moves_with_the_item() {
     let declared = |list: &str| {
         let item = json!({ "type": "object", "required": ["name"], "properties": {
             "name": { "type": "string" }, "gb": { "type": "integer", "maximum": 9 } } });
-        let disks = json!({ "type": "array", "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": ["name"],
+        let disks = json!({ "type": "array", "x-kubernetes-list-type": list,
+            "x-kubernetes-list-map-keys": ["name"],
             "items": item });
         let schema = json!({ "type": "object", "properties": { "disks": disks } });
         let rule = json!({ "rule": "item.gb != 10", "forEach": ".disks[*]" });
@@ -197,7 +202,8 @@ fn what_costs_too_much_is_not_held_back_where_an_update_leaves_it_alone() {
 fn an_object_on_its_way_out_is_not_held_back() {
     let schema = compile(json!({ "rules": [
         { "rule": "false", "field": ".always" },
-        { "rule": "object.metadata.?labels == oldObject.metadata.?labels", "scope": "Object", "field": ".metadata.labels" },
+        { "rule": "object.metadata.?labels == \
+            oldObject.metadata.?labels", "scope": "Object", "field": ".metadata.labels" },
     ] }));
     let with = |finalizers: Value, more: Value| {
         let mut object = holder(json!({ "size": 1 }));

@@ -7,7 +7,10 @@ fn declaration(more: Value) -> Declaration {
     let mut declaration = json!({
         "targets": [
             { "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" },
-            { "group": "etch-operator.io", "version": "v1alpha1", "resource": "defaultspolicies", "path": ".spec" },
+            {
+                "group": "etch-operator.io", "version": "v1alpha1", "resource": "defaultspolicies",
+                "path": ".spec",
+            },
         ],
         "defaults": [{ "path": ".zone", "value": "'a'" }],
     });
@@ -39,7 +42,10 @@ fn a_schema_is_one_webhook_of_each_kind() {
         webhook["clientConfig"],
         json!({
             "caBundle": "UEVN",
-            "service": { "namespace": "etch-system", "name": "etch-admission", "path": keyed("/mutate/one"), "port": 443 },
+            "service": {
+                "namespace": "etch-system", "name": "etch-admission", "path": keyed("/mutate/one"),
+                "port": 443,
+            },
         })
     );
     assert_eq!(
@@ -56,7 +62,11 @@ fn a_schema_is_one_webhook_of_each_kind() {
 
 #[test]
 fn a_schema_that_can_set_nothing_has_no_mutating_webhook() {
-    let of = |field: &str| json!({ "openAPIV3Schema": { "type": "object", "properties": { "a": { "type": "string", field: "a" } } } });
+    let of = |field: &str| {
+        json!({
+            "openAPIV3Schema": { "type": "object", "properties": { "a": { "type": "string", field: "a" } } },
+        })
+    };
     for (more, mutating) in [
         (json!({ "defaults": [], "rules": [{ "rule": "true" }], "schema": of("pattern") }), 0),
         (json!({ "defaults": [], "schema": of("default") }), 1),
@@ -295,8 +305,8 @@ fn why_nobody_guards_is_read_off_the_configuration() {
     assert_eq!(unguarded(Some(&configuration)), None, "the certificate may be trusted everywhere");
     let lacks = |name: &str| {
         format!(
-            "the ValidatingWebhookConfiguration etch lacks the webhook {name}: install config/admission, or see in \
-             Etch's log why its leader has not added it"
+            "the ValidatingWebhookConfiguration etch lacks the webhook {name}: install config/admission, or \
+             see in Etch's log why its leader has not added it"
         )
     };
     assert_eq!(of(&[GUARD], Injection::None, None), lacks(MIGRATION_GUARD));

@@ -96,7 +96,8 @@ impl JsonSchema for Amount {
             "x-kubernetes-int-or-string": true,
             "maxLength": 10,
             "x-kubernetes-validations": [{
-                "rule": "type(self) == int ? self >= 1 && self <= 4294967295 : self.matches('^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$')",
+                "rule": "type(self) == int ? self >= 1 && self <= 4294967295 : \
+                    self.matches('^([1-9][0-9]{0,8}|([1-9][0-9]?|100)%)$')",
                 "message": "expected a number of objects such as 5, or a percentage such as 1%",
             }],
         })

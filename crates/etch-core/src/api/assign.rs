@@ -59,9 +59,9 @@ pub fn labels(document: &Value) -> Labels {
     labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// What counts of a policy by its `spec` as it stands in the cluster: all of it. Where this version cannot read
-/// it, the policy governs the CRDs that it selects, so that no broader one has them written, and pauses writes
-/// to their objects; of the rest only `pauseAll` and `guard` count.
+/// What counts of a policy by its `spec` as it stands in the cluster: all of it. Where this version cannot
+/// read it, the policy governs the CRDs that it selects, so that no broader one has them written, and pauses
+/// writes to their objects; of the rest only `pauseAll` and `guard` count.
 pub fn counting(spec: &Value) -> DefaultsPolicySpec {
     DefaultsPolicySpec::deserialize(spec).unwrap_or_else(|_| {
         let selector = match &spec["selector"] {
@@ -155,15 +155,15 @@ mod tests {
             let Settings { policy, pause, .. } = assigned(&all).expect("selected").settings;
             (policy, pause.map(|pause| pause.to_string()))
         };
-        let told = |policy: &str, pause: &str| (policy.to_owned(), Some(pause.to_owned()));
+        let reported = |policy: &str, pause: &str| (policy.to_owned(), Some(pause.to_owned()));
         let names = serde_json::json!({ "names": ["crontabs.stable.example.com"] });
         assert_eq!(
             with(serde_json::json!({ "mode": "Dream", "selector": names })),
-            told("odd", "DefaultsPolicy odd (paused)")
+            reported("odd", "DefaultsPolicy odd (paused)")
         );
         // What it selects cannot be read either.
         let odd = serde_json::json!({ "mode": "Dream", "selector": { "names": 5 }, "pauseAll": true });
-        assert_eq!(with(odd), told("default", "DefaultsPolicy odd (pauseAll)"));
+        assert_eq!(with(odd), reported("default", "DefaultsPolicy odd (pauseAll)"));
         assert_eq!(counting(&serde_json::json!({ "mode": "Audit" })).mode, Some(Mode::Audit));
     }
 
@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(paused(&[("default", r#"{"pauseAll": false, "paused": false}"#), own]), "");
         assert_eq!(
             paused(&[("default", r#"{"pauseAll": true}"#), own_paused, other]),
-            "DefaultsPolicy default (pauseAll) and DefaultsPolicy other (pauseAll) and DefaultsPolicy own (paused)"
+            "DefaultsPolicy default (pauseAll) and DefaultsPolicy other (pauseAll) and DefaultsPolicy own \
+             (paused)"
         );
     }
 }

@@ -13,11 +13,12 @@ pub const RESUME_ANNOTATION: &str = "etch-operator.io/resume";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Canary {
-    /// A number of objects, such as `5`, or a percentage of the CRD's objects, such as `1%`: at least one. They are the first in
-    /// the order of the list that a write changes.
+    /// A number of objects, such as `5`, or a percentage of the CRD's objects, such as `1%`: at least one.
+    /// They are the first in the order of the list that a write changes.
     pub objects: Amount,
-    /// What follows once etcd holds the defaults of these objects. `Wait` (the default): Etch writes no other object before
-    /// `etch resume`. `Continue`: Etch goes on. If a write of one of them is rejected, Etch waits in any case.
+    /// What follows once etcd holds the defaults of these objects. `Wait` (the default): Etch writes no other
+    /// object before `etch resume`. `Continue`: Etch goes on. If a write of one of them is rejected, Etch
+    /// waits in any case.
     #[serde(default)]
     pub then: AfterCanary,
 }
@@ -39,8 +40,9 @@ pub struct CanaryProgress {
     /// The CRD's generation whose canary it is.
     #[serde(default)]
     pub generation: i64,
-    /// `Running`: Etch writes the first objects. `Waiting`: they are written, and Etch waits for `etch resume`. `Rejected`: a write of
-    /// one of them was rejected, and Etch waits as well. `Passed`: Etch writes all objects.
+    /// `Running`: Etch writes the first objects. `Waiting`: they are written, and Etch waits for
+    /// `etch resume`. `Rejected`: a write of one of them was rejected, and Etch waits as well. `Passed`: Etch
+    /// writes all objects.
     #[serde(default)]
     pub state: CanaryState,
     /// How many objects it has written.

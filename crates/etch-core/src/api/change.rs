@@ -12,21 +12,24 @@ use kube_structural_schema::path::{Path, Step};
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": r#"self.path.matches('^([.]([^.{}"\\[\\]]+|"[^"]+")([\\[][\\]]|[{][}])*)*[.]([^.{}"\\[\\]]+|"[^"]+")$')"#,
-        "message": "path must be a field of the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
+        "message": "path must be a field of the schema such as .spec.image, .spec.ports[].protocol or \
+            .spec.pools{}.size",
         "fieldPath": ".path",
     },
     {
         "rule": r#"!self.path.matches('^[.](apiVersion|kind|metadata|status)([.\\[{]|$)')"#,
-        "message": "path is in what belongs to the object's controller or to the API server: values there keep what they are",
+        "message": "path is in what belongs to the object's controller or to the API server: values there \
+            keep what they are",
         "fieldPath": ".path",
     },
 ]))]
 pub struct ChangeRule {
-    /// The default's path in the schema: `.spec.foo[].bar{}.baz`, where `[]` is any list item and `{}` any map value.
+    /// The default's path in the schema: `.spec.foo[].bar{}.baz`, where `[]` is any list item and `{}` any
+    /// map value.
     #[schemars(length(min = 2, max = 1024))]
     pub path: String,
-    /// `Keep`: stored values stay, as for every default that is not listed. `Follow`: Etch changes values that are the old default
-    /// and that have no owner to the new default, or removes them with it.
+    /// `Keep`: stored values stay, as for every default that is not listed. `Follow`: Etch changes values
+    /// that are the old default and that have no owner to the new default, or removes them with it.
     pub action: ChangeAction,
 }
 

@@ -95,31 +95,34 @@ impl fmt::Display for Pause {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = described::fields)]
 pub struct DefaultsPolicySpec {
-    /// The CRDs that this policy selects; all of them if it is empty. One policy governs a CRD: the most specific one of those
-    /// that select it. Compare in this order: 1. `names`: the exact name beats a pattern, and a pattern beats no `names`;
-    /// 2. `matchLabels`: given beats not given; 3. `groups`: the exact group beats a pattern, and a pattern beats no `groups`.
+    /// The CRDs that this policy selects; all of them if it is empty. One policy governs a CRD: the most
+    /// specific one of those that select it. Compare in this order: 1. `names`: the exact name beats a
+    /// pattern, and a pattern beats no `names`;
+    /// 2. `matchLabels`: given beats not given; 3. `groups`: the exact group beats a pattern, and a pattern
+    ///    beats no `groups`.
     /// For example, `names: [certificates.cert-manager.io]` beats `matchLabels: {tier: gold}`, and that beats
-    /// `groups: [cert-manager.io]`. In a tie the first policy by name governs, and the condition `Conflicting` of each is
-    /// `True`.
+    /// `groups: [cert-manager.io]`. In a tie the first policy by name governs, and the condition
+    /// `Conflicting` of each is `True`.
     #[serde(default)]
     pub selector: CrdSelector,
-    /// Which objects of these CRDs Etch processes; all of them if it is not set or empty. Etch writes no other object and makes no
-    /// claim about one, but counts it, and it keeps old versions in `status.storedVersions`. When this selects more objects than
-    /// before, Etch processes those as well.
+    /// Which objects of these CRDs Etch processes; all of them if it is not set or empty. Etch writes no
+    /// other object and makes no claim about one, but counts it, and it keeps old versions in
+    /// `status.storedVersions`. When this selects more objects than before, Etch processes those as well.
     pub objects: Option<ObjectSelector>,
-    /// What Etch does with their objects. `Persist` (the default): store their defaults. `Audit`: check them and report what is
-    /// missing, but write none. `Ignore`: do not check them.
+    /// What Etch does with their objects. `Persist` (the default): store their defaults. `Audit`: check them
+    /// and report what is missing, but write none. `Ignore`: do not check them.
     pub mode: Option<Mode>,
-    /// Who owns the defaults that Etch stores. `None` (the default): no manager, so the next client that sets such a field gets no conflict.
-    /// `Own`: the manager `etch`, so another manager that applies another value gets a conflict. `Own` is no lock: a forced apply
-    /// and any update, such as `kubectl edit`, change the value without a conflict, and Etch does not restore it. It takes no
-    /// field from another manager, owns nothing inside atomic lists and maps, and does not make values follow a changed default.
+    /// Who owns the defaults that Etch stores. `None` (the default): no manager, so the next client that sets
+    /// such a field gets no conflict. `Own`: the manager `etch`, so another manager that applies another
+    /// value gets a conflict. `Own` is no lock: a forced apply and any update, such as `kubectl edit`, change
+    /// the value without a conflict, and Etch does not restore it. It takes no field from another manager,
+    /// owns nothing inside atomic lists and maps, and does not make values follow a changed default.
     pub ownership: Option<Ownership>,
-    /// What Etch does with objects that have fields which the schema no longer has. `Hold` (the default): report them and do not
-    /// write them. `Drop`: write them, which destroys these fields in etcd.
+    /// What Etch does with objects that have fields which the schema no longer has. `Hold` (the default):
+    /// report them and do not write them. `Drop`: write them, which destroys these fields in etcd.
     pub hidden_fields: Option<HiddenFields>,
-    /// How long to wait after a schema change before writing objects, such as `10s`, `1m30s` or `24h`. If not set, the operator's
-    /// `--settle` applies (`10s` unless it is changed).
+    /// How long to wait after a schema change before writing objects, such as `10s`, `1m30s` or `24h`. If not
+    /// set, the operator's `--settle` applies (`10s` unless it is changed).
     #[schemars(
         length(max = 32),
         extend("x-kubernetes-validations" = [{
@@ -128,45 +131,50 @@ pub struct DefaultsPolicySpec {
         }])
     )]
     pub settle: Option<String>,
-    /// At most this many writes per second for each CRD of this policy. If not set, only the operator's own limits apply.
+    /// At most this many writes per second for each CRD of this policy. If not set, only the operator's own
+    /// limits apply.
     #[schemars(range(min = 1))]
     pub max_writes_per_second: Option<u32>,
-    /// Stop a CRD's pass after this many rejected objects, or after this percentage of the objects that it has tried to write, such
-    /// as `5%`. Fewer than 100 tried objects count as 100, or as all objects of the CRD if that is less. If not set, a pass goes on
-    /// whatever is rejected.
+    /// Stop a CRD's pass after this many rejected objects, or after this percentage of the objects that it
+    /// has tried to write, such as `5%`. Fewer than 100 tried objects count as 100, or as all objects of the
+    /// CRD if that is less. If not set, a pass goes on whatever is rejected.
     pub stop_after_rejected: Option<Amount>,
-    /// Write only some objects at first after a schema change, and make sure that etcd holds their defaults. If not set, a pass
-    /// writes all objects.
+    /// Write only some objects at first after a schema change, and make sure that etcd holds their defaults.
+    /// If not set, a pass writes all objects.
     pub canary: Option<Canary>,
-    /// Pause writes to the objects of the CRDs that this policy governs. Writes go on for CRDs that a more specific policy
-    /// governs; `pauseAll` pauses those too. `false` by default.
+    /// Pause writes to the objects of the CRDs that this policy governs. Writes go on for CRDs that a more
+    /// specific policy governs; `pauseAll` pauses those too. `false` by default.
     pub paused: Option<bool>,
-    /// Pause all writes to objects, whichever policy governs their CRD. The field works on any policy, whatever it selects. `false`
-    /// by default.
+    /// Pause all writes to objects, whichever policy governs their CRD. The field works on any policy,
+    /// whatever it selects. `false` by default.
     pub pause_all: Option<bool>,
-    /// What Etch does when one of these CRDs is upgraded, if admission is installed. `Warn` (the default): warn about values
-    /// that change or disappear, fields that become hidden, and objects that become invalid. `Deny`: refuse such an upgrade,
-    /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names. `Off`, in quotes in
-    /// YAML: nothing; this is the default with `mode: Ignore`. The same goes for the deletion of a CRD that has objects: `Warn`
-    /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid. And for a
+    /// What Etch does when one of these CRDs is upgraded, if admission is installed. `Warn` (the default):
+    /// warn about values that change or disappear, fields that become hidden, and objects that become
+    /// invalid. `Deny`: refuse such an upgrade, unless the CRD's annotation `etch-operator.io/allow-upgrade`
+    /// has the digest that the refusal names. `Off`, in quotes in YAML: nothing; this is the default with
+    /// `mode: Ignore`. The same goes for the deletion of a CRD that has objects: `Warn` counts them, and
+    /// `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid. And for a
     /// StorageVersionMigration of its objects: `Deny` refuses one that destroys hidden fields.
     pub guard: Option<GuardMode>,
-    /// What Etch does about versions in a CRD's `status.storedVersions` that are not its storage version. `Report` (the default):
-    /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Trim`: also store
-    /// the objects of CRDs without defaults at the storage version, and take out old versions once each object is proved.
-    /// `Ignore`: nothing.
+    /// What Etch does about versions in a CRD's `status.storedVersions` that are not its storage version.
+    /// `Report` (the default): report how many objects are proved to be stored at the storage version, and
+    /// which old versions could go. `Trim`: also store the objects of CRDs without defaults at the storage
+    /// version, and take out old versions once each object is proved. `Ignore`: nothing.
     pub stored_versions: Option<StoredVersions>,
-    /// What Etch does about `metadata.managedFields` that name a version which is no longer served: once the CRD lacks that
-    /// version, the API server refuses every apply to the object. `Leave` (the default): nothing, unless a default of the object
-    /// is to be stored. `Repair`: name the same owners and fields at the storage version, also in objects of CRDs without defaults.
+    /// What Etch does about `metadata.managedFields` that name a version which is no longer served: once the
+    /// CRD lacks that version, the API server refuses every apply to the object. `Leave` (the default):
+    /// nothing, unless a default of the object is to be stored. `Repair`: name the same owners and fields at
+    /// the storage version, also in objects of CRDs without defaults.
     pub managed_fields: Option<ManagedFields>,
-    /// What Etch does with an object whose write an admission webhook or ValidatingAdmissionPolicy refuses. `Report` (the
-    /// default): report it as rejected. `WriteStatus`: if the CRD has the status subresource, send the same write, which changes
-    /// nothing that a read shows, to the object's status. The API server stores the whole object with it, the defaults in `spec`
-    /// included, and asks only the webhooks and policies that match the status. Etch needs the permission to patch the status for
-    /// this, which `etch rbac --policy` prints.
+    /// What Etch does with an object whose write an admission webhook or ValidatingAdmissionPolicy refuses.
+    /// `Report` (the default): report it as rejected. `WriteStatus`: if the CRD has the status subresource,
+    /// send the same write, which changes nothing that a read shows, to the object's status. The API server
+    /// stores the whole object with it, the defaults in `spec` included, and asks only the webhooks and
+    /// policies that match the status. Etch needs the permission to patch the status for this, which
+    /// `etch rbac --policy` prints.
     pub refused_objects: Option<RefusedObjects>,
-    /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
+    /// What happens to stored values when their default changes or is removed. Values of defaults that are
+    /// not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 200),
@@ -318,9 +326,9 @@ pub struct DefaultsPolicyStatus {
     /// Other policies that select the same CRDs and are equally specific.
     #[serde(default)]
     pub conflicts: Vec<PolicyConflict>,
-    /// `Ready`: this version can read the policy, and its selector matches a CRD. `Conflicting`: there are `conflicts`. `Paused`:
-    /// this or another policy has paused writes to the objects of its CRDs. `UnknownPaths`: `onChange` names fields that no
-    /// schema of its CRDs has.
+    /// `Ready`: this version can read the policy, and its selector matches a CRD. `Conflicting`: there are
+    /// `conflicts`. `Paused`: this or another policy has paused writes to the objects of its CRDs.
+    /// `UnknownPaths`: `onChange` names fields that no schema of its CRDs has.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -71,14 +71,15 @@ pub struct DefaultsReportStatus {
     /// The `DefaultsPolicy` that governs the CRD.
     #[serde(default)]
     pub policy: String,
-    /// The uid of the CRD that this status is for. It may be that of an earlier CRD with this name, while `spec.crdUid` names the
-    /// current one.
+    /// The uid of the CRD that this status is for. It may be that of an earlier CRD with this name, while
+    /// `spec.crdUid` names the current one.
     #[serde(default)]
     pub crd_uid: String,
     /// The CRD's generation that this status is for.
     #[serde(default)]
     pub generation: i64,
-    /// The versions that the API server has served since `through`. `*` stands for those of generations that Etch did not see.
+    /// The versions that the API server has served since `through`. `*` stands for those of generations that
+    /// Etch did not see.
     #[serde(default)]
     pub served: Vec<ServedVersion>,
     /// The CRD's storage version.
@@ -93,8 +94,8 @@ pub struct DefaultsReportStatus {
     /// When Etch starts to write objects; set while it waits for the schema to settle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settles_at: Option<Time>,
-    /// When Etch verifies again what was written since the pass: an API server that lags behind a schema change stores objects
-    /// without the new defaults, and no read shows it. Not set after that.
+    /// When Etch verifies again what was written since the pass: an API server that lags behind a schema
+    /// change stores objects without the new defaults, and no read shows it. Not set after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_at: Option<Time>,
     /// When the pass over the objects started.
@@ -106,37 +107,39 @@ pub struct DefaultsReportStatus {
     /// The resource version up to which Etch has processed every object, except those listed below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
-    /// Whether `through` is only what the CRD itself shows, by an annotation or a condition, and no pass has proved: one that writes
-    /// does not rely on it.
+    /// Whether `through` is only what the CRD itself shows, by an annotation or a condition, and no pass has
+    /// proved: one that writes does not rely on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shown_by_crd: bool,
-    /// While a pass runs: the object, as `namespace/name`, up to which Etch has processed every object. For the objects after it,
-    /// `through` means only that those written later hold their defaults.
+    /// While a pass runs: the object, as `namespace/name`, up to which Etch has processed every object. For
+    /// the objects after it, `through` means only that those written later hold their defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upto: Option<String>,
-    /// The policy's `objects` when this was found: `through` covers no other object. Not set if it selected all objects.
+    /// The policy's `objects` when this was found: `through` covers no other object. Not set if it selected
+    /// all objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectSelector>,
-    /// The namespaces of the objects that Etch has read, if its permissions reach no others: the report counts no object of another
-    /// namespace. Empty if it has read all objects.
+    /// The namespaces of the objects that Etch has read, if its permissions reach no others: the report
+    /// counts no object of another namespace. Empty if it has read all objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_namespaces: Vec<String>,
     /// The objects that `through` does not cover. The lists below name only the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
-    /// The write that made the API server drop field owners. Etch writes no object of the CRD until its defaults change, or until
-    /// a user deletes this report and restarts Etch.
+    /// The write that made the API server drop field owners. Etch writes no object of the CRD until its
+    /// defaults change, or until a user deletes this report and restarts Etch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owners_lost: Option<LostOwners>,
-    /// How far the policy's canary has come. Not set if the policy has none, or the pass did not begin with one.
+    /// How far the policy's canary has come. Not set if the policy has none, or the pass did not begin with
+    /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryProgress>,
-    /// At which versions etcd holds the objects. Set while the CRD's `status.storedVersions` names a version that is not its storage
-    /// version, unless the policy has `storedVersions: Ignore`.
+    /// At which versions etcd holds the objects. Set while the CRD's `status.storedVersions` names a version
+    /// that is not its storage version, unless the policy has `storedVersions: Ignore`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_versions: Option<StoredVersionsReport>,
-    /// Whether etcd holds every object at `storageVersion`: Etch has proved it, and no generation of the CRD since then has had another
-    /// storage version. `counts` and `through` do not limit it.
+    /// Whether etcd holds every object at `storageVersion`: Etch has proved it, and no generation of the CRD
+    /// since then has had another storage version. `counts` and `through` do not limit it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all_at_storage_version: bool,
     /// How many objects there were, by result.
@@ -160,25 +163,29 @@ pub struct DefaultsReportStatus {
     /// Objects that Etch skips because they are being deleted: the first 50 of `counts.terminating`.
     #[serde(default)]
     pub terminating: Vec<ObjectProblem>,
-    /// Objects that Etch skips because they are nested more than 1,000 levels deep: the first 50 of `counts.tooDeep`.
+    /// Objects that Etch skips because they are nested more than 1,000 levels deep: the first 50 of
+    /// `counts.tooDeep`.
     #[serde(default)]
     pub too_deep: Vec<ObjectProblem>,
-    /// Fields that the schema no longer has and that writes dropped, as the policy allows: the first 50, in order. Etch does not
-    /// know whether etcd held them in each of these objects: managedFields or the last-applied annotation named them.
+    /// Fields that the schema no longer has and that writes dropped, as the policy allows: the first 50, in
+    /// order. Etch does not know whether etcd held them in each of these objects: managedFields or the
+    /// last-applied annotation named them.
     #[serde(default)]
     pub dropped: Vec<DroppedField>,
-    /// Objects that no longer have fields which managedFields or the last-applied annotation still name, because Etch has written
-    /// them without these fields: as many as fit.
+    /// Objects that no longer have fields which managedFields or the last-applied annotation still name,
+    /// because Etch has written them without these fields: as many as fit.
     #[serde(default)]
     pub cleared: Vec<ClearedObject>,
-    /// The defaults that have changed or disappeared since the previous pass, and how many objects keep or follow them.
+    /// The defaults that have changed or disappeared since the previous pass, and how many objects keep or
+    /// follow them.
     #[serde(default)]
     pub changed: Vec<ChangedDefault>,
     /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
-    /// The fields that had a default once and have none now: as many as fit. Etch or another client may have stored it without owning
-    /// it. Once the schema no longer has such a field, reads do not show it, and a write destroys it.
+    /// The fields that had a default once and have none now: as many as fit. Etch or another client may have
+    /// stored it without owning it. Once the schema no longer has such a field, reads do not show it, and a
+    /// write destroys it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_defaults: Vec<FormerDefault>,
 }
@@ -210,8 +217,9 @@ impl DefaultsReportStatus {
 pub struct FormerDefault {
     /// Its path in the schema.
     pub path: String,
-    /// A resource version at which the schema no longer had the field, at every API server: objects that were written after it do not
-    /// hold the default. Not set while the schema has the field, or an API server may still have it.
+    /// A resource version at which the schema no longer had the field, at every API server: objects that were
+    /// written after it do not hold the default. Not set while the schema has the field, or an API server may
+    /// still have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
@@ -229,11 +237,12 @@ pub struct StoredVersionsReport {
     /// Objects of which nothing proves at which version they are stored.
     #[serde(default)]
     pub unknown: u64,
-    /// Whether a pass has asked about each object since no API server lags behind the storage version. Otherwise the numbers are what
-    /// reads prove.
+    /// Whether a pass has asked about each object since no API server lags behind the storage version.
+    /// Otherwise the numbers are what reads prove.
     #[serde(default)]
     pub verified: bool,
-    /// The old versions in `status.storedVersions` that could go: each object is proved to be stored at the storage version.
+    /// The old versions in `status.storedVersions` that could go: each object is proved to be stored at the
+    /// storage version.
     #[serde(default)]
     pub removable: Vec<String>,
     /// The old versions in `status.storedVersions` that have to stay.
@@ -258,8 +267,8 @@ pub struct KeptVersion {
 pub struct ServedVersion {
     /// Its name.
     pub name: String,
-    /// Whether a write through it may store an object without defaults of the storage version: it has another schema, or a webhook
-    /// converts it.
+    /// Whether a write through it may store an object without defaults of the storage version: it has another
+    /// schema, or a webhook converts it.
     #[serde(default)]
     pub may_drop_defaults: bool,
     /// Whether it has the status subresource: a create through it stores no default at or below `status`.
@@ -278,15 +287,16 @@ pub struct LostOwners {
     pub managers: Vec<String>,
 }
 
-/// Objects, as Bloom filters: the number of probes in the first byte, then the bits. The members are the first 64 bits of
-/// SHA-256.
+/// Objects, as Bloom filters: the number of probes in the first byte, then the bits. The members are the
+/// first 64 bits of SHA-256.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exceptions {
     /// The uids of objects that are held, rejected or unknown, or that an audit leaves open.
     #[schemars(with = "String")]
     pub uids: ByteString,
-    /// Rejected objects, by uid, a slash and resource version: until they change, they would be rejected again.
+    /// Rejected objects, by uid, a slash and resource version: until they change, they would be rejected
+    /// again.
     #[schemars(with = "String")]
     pub rejected: ByteString,
 }
@@ -297,8 +307,8 @@ pub struct Exceptions {
 pub struct DefaultPath {
     /// Its path in the schema: `.spec.ports[].protocol`.
     pub path: String,
-    /// The value that the API server fills in there, including the defaults below it, as JSON. It comes from the schema, not from
-    /// an object; omitted if it is long.
+    /// The value that the API server fills in there, including the defaults below it, as JSON. It comes from
+    /// the schema, not from an object; omitted if it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Whether the field may be null: then the default does not replace a null.
@@ -334,14 +344,15 @@ pub struct PreviousDefaults {
     /// When Etch had to verify again what was written since; not set if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_at: Option<Time>,
-    /// The resource version up to which Etch had processed every object, except `exceptions`. Not set if the policy did not select
-    /// all objects.
+    /// The resource version up to which Etch had processed every object, except `exceptions`. Not set if the
+    /// policy did not select all objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// The uids of the objects that were held or rejected at that time.
     #[serde(default)]
     pub exceptions: Vec<String>,
-    /// The uids of all objects that were not known to store them, as a Bloom filter, if `exceptions` does not list each of them.
+    /// The uids of all objects that were not known to store them, as a Bloom filter, if `exceptions` does not
+    /// list each of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub open: Option<ByteString>,

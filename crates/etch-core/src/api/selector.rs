@@ -14,17 +14,22 @@ use crate::wildcard::matches;
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.groups) || self.groups.all(p, p.matches('^[a-z0-9.*-]+$'))",
-        "message": "groups must be API groups in lower case, such as cert-manager.io or *.example.com; * alone matches all",
+        "message": "groups must be API groups in lower case, such as cert-manager.io or *.example.com; * \
+            alone matches all",
         "fieldPath": ".groups",
     },
     {
-        "rule": "!has(self.names) || self.names.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
-        "message": "names must be names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "rule": "!has(self.names) || self.names.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || \
+            p.contains('*')))",
+        "message": "names must be names of CRDs, which end in their group: certificates.cert-manager.io, or \
+            certificates.*",
         "fieldPath": ".names",
     },
     {
-        "rule": "!has(self.exclude) || self.exclude.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') || p.contains('*')))",
-        "message": "exclude must be names of CRDs, which end in their group: certificates.cert-manager.io, or certificates.*",
+        "rule": "!has(self.exclude) || self.exclude.all(p, p.matches('^[a-z0-9.*-]+$') && (p.contains('.') \
+            || p.contains('*')))",
+        "message": "exclude must be names of CRDs, which end in their group: certificates.cert-manager.io, \
+            or certificates.*",
         "fieldPath": ".exclude",
     },
     {

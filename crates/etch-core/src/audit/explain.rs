@@ -43,9 +43,9 @@ pub struct Rules<'a> {
     pub idle: Option<&'a str>,
 }
 
-/// Explains each default of the storage version that applies, in the order of their places; behind them what is
-/// missing of another version's defaults, with which the object may be read (fact R2), and each value that goes with a
-/// default that is gone.
+/// Explains each default of the storage version that applies, in the order of their places; behind them what
+/// is missing of another version's defaults, with which the object may be read (fact R2), and each value that
+/// goes with a default that is gone.
 ///
 /// `missing` is what was found by the view or, where `exact` is set, by the bytes.
 pub fn explain(
@@ -87,12 +87,12 @@ pub fn explain(
     // Which defaults apply to an object of which only the outline is known is not known either.
     let places = if object.is_too_deep() { vec![Path::root()] } else { places(object.json(), crd) };
     let mut explanations: Vec<DefaultExplanation> = places.into_iter().map(&explanation).collect();
-    let is_told = |path: &Path| explanations.iter().any(|told| path.contains(&told.path));
+    let is_reported = |path: &Path| explanations.iter().any(|reported| path.contains(&reported.path));
     let elsewhere: Vec<Path> =
-        missing.iter().map(|missing| &missing.path).filter(|path| !is_told(path)).cloned().collect();
+        missing.iter().map(|missing| &missing.path).filter(|path| !is_reported(path)).cloned().collect();
     explanations.extend(elsewhere.into_iter().map(explanation));
-    let is_told = |path: &Path| explanations.iter().any(|explanation| explanation.path == *path);
-    let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_told(path)).cloned().collect();
+    let is_reported = |path: &Path| explanations.iter().any(|explanation| explanation.path == *path);
+    let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_reported(path)).cloned().collect();
     explanations.extend(gone.into_iter().map(|path| DefaultExplanation {
         reason: action.of_old_value(&path).unwrap_or_default(),
         owners: owners_of(object, crd, &path),
@@ -183,7 +183,8 @@ impl OperatorAction<'_> {
             }
             (Plan::Skip(Skip::IgnoredUnclear), _) => {
                 return format!(
-                    "Etch skips the object: it has the annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
+                    "Etch skips the object: it has the annotation {IGNORE_ANNOTATION}, whose value is \
+                     neither \"true\" nor \"false\""
                 );
             }
             (Plan::Skip(Skip::NotSelected), _) => {
@@ -230,8 +231,8 @@ impl OperatorAction<'_> {
 fn why_held(held: &Held) -> String {
     let why = match held.reason {
         Hold::HiddenFields => {
-            "a write may destroy fields that reads do not show: managedFields or last-applied name them, or they had a \
-             default before"
+            "a write may destroy fields that reads do not show: managedFields or last-applied name them, or \
+             they had a default before"
                 .to_owned()
         }
         Hold::Misfit => {

@@ -18,7 +18,9 @@ fn document(versions: &[(&str, bool, Value)]) -> Json {
     let versions: Vec<Value> = versions
         .iter()
         .map(|(name, storage, schema)| {
-            json!({ "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema } })
+            json!({
+                "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema },
+            })
         })
         .collect();
     json!({
@@ -29,7 +31,9 @@ fn document(versions: &[(&str, bool, Value)]) -> Json {
                 { "manager": "server", "time": "2027-01-01T00:00:00Z", "fieldsV1": { "f:status": {} } },
             ],
         },
-        "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions,
+        },
     })
     .into()
 }
@@ -47,7 +51,8 @@ fn object(spec: Value, fields: Value, written: &str) -> Object {
         "metadata": {
             "name": "a", "uid": "1", "resourceVersion": "7", "creationTimestamp": "2025-06-01T00:00:00Z",
             "managedFields": [{
-                "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "time": written,
+                "manager": "user", "operation": "Update", "fieldsType": "FieldsV1",
+                "apiVersion": "example.com/v1", "time": written,
                 "fieldsV1": { "f:spec": fields },
             }],
         },
@@ -61,17 +66,17 @@ fn record() -> Record {
     Record { clock: Clock::of(&document(&[]), jiff::Timestamp::MAX), ..Record::default() }
 }
 
-fn told(missing: &[Missing]) -> Vec<String> {
+fn reported(missing: &[Missing]) -> Vec<String> {
     missing.iter().map(|missing| format!("{} {}", missing.path, missing.state)).collect()
 }
 
 #[test]
 fn an_owner_is_no_proof_unless_owners_are_trusted() {
     let owned = object(json!({ "a": 1 }), json!({ "f:a": {} }), "2025-12-01T00:00:00Z");
-    assert_eq!(told(&by_view(&owned, &one_version(), &record(), false)), [".spec.a unknown"]);
-    assert_eq!(told(&by_view(&owned, &one_version(), &record(), true)), [""; 0]);
+    assert_eq!(reported(&by_view(&owned, &one_version(), &record(), false)), [".spec.a unknown"]);
+    assert_eq!(reported(&by_view(&owned, &one_version(), &record(), true)), [""; 0]);
     let other = object(json!({ "a": 1 }), json!({ "f:b": {} }), "2025-12-01T00:00:00Z");
-    assert_eq!(told(&by_view(&other, &one_version(), &record(), true)), [".spec.a unknown"]);
+    assert_eq!(reported(&by_view(&other, &one_version(), &record(), true)), [".spec.a unknown"]);
 }
 
 #[test]
@@ -83,10 +88,10 @@ fn a_write_after_the_schema_was_served_everywhere_is_proof() {
     ] {
         let object = object(json!({ "a": 1 }), json!({}), written);
         let found = by_view(&object, &one_version(), &record(), false);
-        assert_eq!(format!("{:?}", told(&found)), expected, "{written}");
+        assert_eq!(format!("{:?}", reported(&found)), expected, "{written}");
     }
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&late, &one_version(), &Record::default(), false)), [".spec.a unknown"]);
+    assert_eq!(reported(&by_view(&late, &one_version(), &Record::default(), false)), [".spec.a unknown"]);
 }
 
 #[test]
@@ -94,9 +99,9 @@ fn a_write_proves_nothing_where_versions_disagree() {
     let (plain, color) = (with_spec(json!({ "a": {} })), with_spec(json!({ "a": { "default": 1 } })));
     let crd = Crd::read(&document(&[("v1beta1", false, plain), ("v1", true, color)])).expect("a CRD");
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&late, &crd, &record(), false)), [".spec.a unknown"]);
+    assert_eq!(reported(&by_view(&late, &crd, &record(), false)), [".spec.a unknown"]);
     let gap = object(json!({}), json!({}), "2026-02-01T00:00:00Z");
-    assert_eq!(told(&by_view(&gap, &crd, &record(), false)), [".spec.a gap"]);
+    assert_eq!(reported(&by_view(&gap, &crd, &record(), false)), [".spec.a gap"]);
 }
 
 #[test]
@@ -104,7 +109,7 @@ fn what_is_on_record_is_proved() {
     let record = Record { through: Some(7), ..record() };
     let old = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
     let found = by_view(&old, &one_version(), &record, false);
-    assert_eq!(told(&found), [""; 0]);
+    assert_eq!(reported(&found), [""; 0]);
 }
 
 #[test]
@@ -154,14 +159,14 @@ fn nothing_on_record_covers_what_was_skipped() {
             document["metadata"][field] = value.clone();
             let record = Record { through: Some(through), ..record.clone() };
             let found = by_view(&document.into(), &one_version(), &record, false);
-            assert_eq!(told(&found), [".spec.a unknown"], "{field}, through {through}");
+            assert_eq!(reported(&found), [".spec.a unknown"], "{field}, through {through}");
         }
     }
     // The pass was before the annotation was taken away, and every write after it stores what its writer
     // sees.
     let freed = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
     let record = Record { through: Some(5), ..record };
-    assert_eq!(told(&by_view(&freed, &one_version(), &record, false)), [""; 0]);
+    assert_eq!(reported(&by_view(&freed, &one_version(), &record, false)), [""; 0]);
 }
 
 #[test]
@@ -174,10 +179,15 @@ fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default
     let mut late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z").json().clone();
     late["metadata"]["managedFields"][0]["apiVersion"] = json!("example.com/v1beta1");
     let record = Record { through: Some(5), ..record() };
-    assert_eq!(told(&by_view(&late.clone().into(), &crd, &record, false)), [".spec.a unknown"], "W6");
+    assert_eq!(reported(&by_view(&late.clone().into(), &crd, &record, false)), [".spec.a unknown"], "W6");
     document["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = plain;
     let crd = Crd::read(&document).expect("a CRD");
-    assert_eq!(told(&by_view(&late.into(), &crd, &record, false)), [""; 0], "both versions know the field");
+    assert_eq!(
+        reported(&by_view(&late.into(), &crd, &record, false)),
+        [""; 0],
+        "both versions know the \
+        field"
+    );
 }
 
 #[test]
@@ -259,28 +269,29 @@ fn what_is_done_depends_on_the_policy() {
     let mut document =
         object(json!({ "a": 1 }), json!({ "f:gone": {} }), "2025-12-01T00:00:00Z").json().clone();
     let missing = [Missing { path: ".spec.a".parse().expect("a path"), state: State::Phantom }];
-    let said = |document: &Json, terms: Terms, idle: Option<&str>| {
+    let wording = |document: &Json, terms: Terms, idle: Option<&str>| {
         let object = Object::from(document.clone());
-        let said = explained(&object, &crd, &terms, &[], idle, &missing);
-        said[0].strip_prefix(".spec.a phantom: etcd does not hold it; ").expect("what is known").to_owned()
+        let wording = explained(&object, &crd, &terms, &[], idle, &missing);
+        wording[0].strip_prefix(".spec.a phantom: etcd does not hold it; ").expect("what is known").to_owned()
     };
     let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
     let own = Terms { ownership: Ownership::Own, ..drop.clone() };
-    let held = said(&document, Terms::default(), None);
+    let held = wording(&document, Terms::default(), None);
     assert!(
         held.starts_with("Etch holds the object: a write may destroy fields")
             && held.ends_with("(.spec.gone)"),
         "{held}"
     );
     assert_eq!(
-        said(&document, drop.clone(), None),
-        "Etch stores it with a write that changes nothing that a read shows, and drops .spec.gone (hiddenFields: Drop)"
+        wording(&document, drop.clone(), None),
+        "Etch stores it with a write that changes nothing that a read shows, and drops .spec.gone \
+         (hiddenFields: Drop)"
     );
-    assert!(said(&document, own, None).contains("and owns it (ownership: Own), and drops .spec.gone"));
+    assert!(wording(&document, own, None).contains("and owns it (ownership: Own), and drops .spec.gone"));
     let idle = "DefaultsPolicy default has mode: Audit";
-    assert_eq!(said(&document, drop, Some(idle)), format!("Etch does not write: {idle}"));
+    assert_eq!(wording(&document, drop, Some(idle)), format!("Etch does not write: {idle}"));
     document["metadata"]["managedFields"] = json!([]);
-    assert!(said(&document, Terms::default(), None).ends_with("because the object has no managedFields"));
+    assert!(wording(&document, Terms::default(), None).ends_with("because the object has no managedFields"));
 }
 
 #[test]
@@ -290,10 +301,10 @@ fn of_an_object_that_is_nested_too_deeply_nothing_is_known() {
     let object = Object::read(bytes.as_bytes()).expect("JSON");
     let missing = by_view(&object, &crd, &Record::default(), false);
     assert_eq!(missing, [Missing::anywhere()]);
-    let said = explained(&object, &crd, &Terms::default(), &[], None, &missing).join("\n");
+    let wording = explained(&object, &crd, &Terms::default(), &[], None, &missing).join("\n");
     assert!(
-        said.contains("unknown") && said.ends_with("alone: it is nested more than 1000 levels deep"),
-        "{said}"
+        wording.contains("unknown") && wording.ends_with("alone: it is nested more than 1000 levels deep"),
+        "{wording}"
     );
     let exact = Exact::too_deep(&object.identity(), bytes.as_bytes());
     assert_eq!((&exact.missing, exact.object.name()), (&missing, "n"));
@@ -309,32 +320,32 @@ fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
     let free = object(json!({ "a": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
     let owned = object(json!({ "a": 7 }), json!({ "f:a": {} }), "2026-02-01T00:00:00Z");
     let followed = changes(&past, &crd, std::slice::from_ref(&path));
-    let said = |object: &Object, changes: &[Change], idle: Option<&str>| {
+    let wording = |object: &Object, changes: &[Change], idle: Option<&str>| {
         explained(object, &crd, &Terms::default(), changes, idle, &[]).join("\n")
     };
     let known = ".spec.a stored: the value is what the default was before it changed";
     assert_eq!(
-        said(&free, &followed, None),
+        wording(&free, &followed, None),
         format!("{known}, and it has no owner; Etch replaces it with the new default (onChange: Follow)")
     );
     let idle = "DefaultsPolicy default (paused) has paused writes";
     assert_eq!(
-        said(&free, &followed, Some(idle)),
+        wording(&free, &followed, Some(idle)),
         format!("{known}, and it has no owner; Etch does not write: {idle}")
     );
-    assert_eq!(said(&owned, &followed, None), format!("{known}; Etch keeps it"));
-    assert_eq!(said(&free, &changes(&past, &crd, &[]), None), format!("{known}; Etch keeps it"));
+    assert_eq!(wording(&owned, &followed, None), format!("{known}; Etch keeps it"));
+    assert_eq!(wording(&free, &changes(&past, &crd, &[]), None), format!("{known}; Etch keeps it"));
     assert_eq!(
-        said(&free, &[], None),
+        wording(&free, &[], None),
         ".spec.a stored: the value differs from the default: a client wrote it, or it is an earlier default"
     );
     let past = [OldDefault { path: ".spec.gone".parse().expect("a path"), values: vec![json!(7).into()] }];
     let gone = changes(&past, &crd, &[".spec.gone".parse().expect("a path")]);
     let object = object(json!({ "a": 2, "gone": 7 }), json!({ "f:l": {} }), "2026-02-01T00:00:00Z");
     assert!(
-        said(&object, &gone, None).ends_with("Etch removes it (onChange: Follow)"),
+        wording(&object, &gone, None).ends_with("Etch removes it (onChange: Follow)"),
         "{}",
-        said(&object, &gone, None)
+        wording(&object, &gone, None)
     );
 }
 
@@ -353,7 +364,7 @@ fn bytes_leave_nothing_open() {
     for (spec, expected) in cases {
         let exact = by_bytes(&stored(spec.clone()), &crd, &decoder).expect("readable");
         let hidden: Vec<_> = exact.hidden.iter().map(Path::to_string).collect();
-        assert_eq!(format!("{:?} {hidden:?}", told(&exact.missing)), expected, "{spec}");
+        assert_eq!(format!("{:?} {hidden:?}", reported(&exact.missing)), expected, "{spec}");
     }
     assert_eq!(
         by_bytes(&json!({ "apiVersion": "example.com/v0" }).into(), &crd, &decoder).err(),
@@ -368,7 +379,7 @@ fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
     let crd = Crd::read(&document(&[("v1beta1", false, beta), ("v1", true, stable)])).expect("a CRD");
     let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": { "only": 1, "color": "blue" } });
     let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
-    assert_eq!(told(&exact.missing), [".spec.a phantom", ".spec.color gap"]);
+    assert_eq!(reported(&exact.missing), [".spec.a phantom", ".spec.color gap"]);
     let hidden: Vec<_> = exact.hidden.iter().map(Path::to_string).collect();
     assert_eq!(hidden, [".spec.color", ".spec.only"]);
     assert_eq!(exact.object.json()["apiVersion"], "example.com/v1");
@@ -376,7 +387,11 @@ fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
 
 #[test]
 fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_version() {
-    let map = json!({ "type": "object", "default": { "k": {} }, "additionalProperties": { "properties": { "n": { "default": 1 } } } });
+    let map = json!({
+        "type": "object", "default": { "k": {} }, "additionalProperties": {
+            "properties": { "n": { "default": 1 } },
+        },
+    });
     let mut crd = document(&[
         ("v1", false, with_spec(json!({ "f": map, "a": {} }))),
         ("v2", true, with_spec(json!({ "f": { "type": "string" }, "a": { "default": 1 } }))),
@@ -386,8 +401,8 @@ fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_vers
     let stored = json!({ "apiVersion": "example.com/v1", "spec": { "a": 1 } });
     let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
     assert_eq!(exact.object.json()["spec"], json!({ "a": 1, "f": {} }));
-    assert_eq!(told(&exact.missing), [".spec.f phantom"]);
-    let seen = told(&by_view(&exact.object, &crd, &Record::empty(&crd), false));
+    assert_eq!(reported(&exact.missing), [".spec.f phantom"]);
+    let seen = reported(&by_view(&exact.object, &crd, &Record::empty(&crd), false));
     assert_eq!(seen, [".spec.a unknown", ".spec.f unknown"]);
 }
 
@@ -402,9 +417,9 @@ fn a_default_that_only_another_version_has_is_explained() {
     let crd = Crd::read(&crd).expect("a CRD");
     let view = object(json!({ "a": 1, "b": 1 }), json!({}), CHANGED);
     let missing = by_view(&view, &crd, &Record::empty(&crd), false);
-    let said = explained(&view, &crd, &Terms::default(), &[], None, &missing);
-    let [said] = &said[..] else { panic!("{said:?}") };
-    assert!(said.starts_with(".spec.b unknown: ") && said.contains("Etch stores it"), "{said}");
+    let wording = explained(&view, &crd, &Terms::default(), &[], None, &missing);
+    let [wording] = &wording[..] else { panic!("{wording:?}") };
+    assert!(wording.starts_with(".spec.b unknown: ") && wording.contains("Etch stores it"), "{wording}");
 }
 
 #[test]
@@ -418,8 +433,8 @@ fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
         let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": spec });
         let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
         assert!(exact.unconverted);
-        let open = told(&exact.missing);
-        (open, told(&exact.seen(object(view, json!({}), CHANGED), &crd).missing))
+        let open = reported(&exact.missing);
+        (open, reported(&exact.seen(object(view, json!({}), CHANGED), &crd).missing))
     };
     let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
@@ -440,9 +455,9 @@ fn a_place_that_lacks_the_default_of_both_versions_is_listed_once() {
     let crd = Crd::read(&converted).expect("a CRD");
     let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": {} });
     let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
-    assert_eq!(told(&exact.missing), [".spec.mode phantom"]);
+    assert_eq!(reported(&exact.missing), [".spec.mode phantom"]);
     let seen = exact.seen(object(json!({}), json!({}), CHANGED), &crd);
-    assert_eq!(told(&seen.missing), [".spec.mode phantom"]);
+    assert_eq!(reported(&seen.missing), [".spec.mode phantom"]);
 }
 
 #[test]

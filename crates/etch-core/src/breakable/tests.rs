@@ -46,11 +46,21 @@ fn what_a_field_that_appears_cannot_break_is_no_scope() {
         assert_eq!(scopes(&with_default(&more)), [""; 0], "{more}");
     }
     let ranges = json!({ "type": "object", "properties": {
-        "d": { "type": "integer", "default": 5, "maximum": 9, "x-kubernetes-validations": [{ "rule": "self < 9" }] },
-        "l": { "type": "array", "maxItems": 1, "items": { "type": "object", "properties": { "p": { "default": 1 } } } },
+        "d": {
+            "type": "integer", "default": 5, "maximum": 9, "x-kubernetes-validations": [{
+                "rule": "self < 9",
+            }],
+        },
+        "l": {
+            "type": "array", "maxItems": 1, "items": {
+                "type": "object", "properties": { "p": { "default": 1 } },
+            },
+        },
         "strict": { "type": "object", "maxProperties": 1, "properties": { "x": { "type": "integer" } },
             "x-kubernetes-validations": [{ "rule": "true" }] },
-        "whole": { "type": "object", "default": {}, "maxProperties": 1, "properties": { "x": { "type": "integer" } } },
+        "whole": {
+            "type": "object", "default": {}, "maxProperties": 1, "properties": { "x": { "type": "integer" } },
+        },
     } });
     assert_eq!(
         scopes(&ranges),
@@ -76,7 +86,9 @@ fn only_the_topmost_places_count() {
 fn items_of_sets_and_maps_can_become_the_same() {
     let list = |list_type: &str, items: Value| {
         json!({ "type": "object", "properties": { "l": {
-            "type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": ["name", "port"],
+            "type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": [
+                "name", "port",
+            ],
             "items": items,
         } } })
     };
@@ -97,7 +109,9 @@ fn items_of_sets_and_maps_can_become_the_same() {
 fn an_object_inside_is_judged_with_the_metadata_that_it_gets() {
     let embedded = |place: &str| {
         let mut embedded = json!({ "type": "object", "x-kubernetes-embedded-resource": true, "properties": {
-            "kind": { "type": "string" }, "spec": { "type": "object", "properties": { "x": { "type": "integer" } } },
+            "kind": { "type": "string" }, "spec": {
+                "type": "object", "properties": { "x": { "type": "integer" } },
+            },
             "metadata": { "type": "object", "properties": { "name": { "type": "string" } } },
         } });
         *embedded.pointer_mut(place).expect("a place") = json!({ "default": "x" });

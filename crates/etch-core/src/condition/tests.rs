@@ -19,7 +19,7 @@ fn crd_status() -> CrdStatus {
     }
 }
 
-fn said(crd_status: &CrdStatus, present: &[Condition]) -> Vec<String> {
+fn wording(crd_status: &CrdStatus, present: &[Condition]) -> Vec<String> {
     let conditions = crd_status.conditions(3, present, NOW);
     conditions.iter().map(|it| format!("{}={} {}: {}", it.r#type, it.status, it.reason, it.message)).collect()
 }
@@ -27,7 +27,7 @@ fn said(crd_status: &CrdStatus, present: &[Condition]) -> Vec<String> {
 #[test]
 fn the_three_are_always_said_together() {
     assert_eq!(
-        said(&crd_status(), &[]),
+        wording(&crd_status(), &[]),
         [
             "NonStructural=False Structural: ",
             "InvalidDefaults=False Valid: ",
@@ -44,7 +44,7 @@ fn the_three_are_always_said_together() {
         nameless: None,
     };
     assert_eq!(
-        said(&broken, &[]),
+        wording(&broken, &[]),
         [
             "NonStructural=True Violations: the schema is not structural: spec.a: Required value",
             "InvalidDefaults=True InvalidDefaults: defaults are themselves invalid: .spec.b, .spec.c",
@@ -53,13 +53,13 @@ fn the_three_are_always_said_together() {
     );
     let breaking = CrdStatus { breaking_defaults: vec![".spec.d".to_owned()], ..crd_status() };
     assert_eq!(
-        said(&breaking, &[])[1],
+        wording(&breaking, &[])[1],
         "InvalidDefaults=True InvalidDefaults: defaults make objects invalid: .spec.d"
     );
     let both = CrdStatus { breaking_defaults: vec![".spec.d".to_owned()], ..broken };
-    assert!(said(&both, &[])[1].ends_with(".spec.b, .spec.c; defaults make objects invalid: .spec.d"));
+    assert!(wording(&both, &[])[1].ends_with(".spec.b, .spec.c; defaults make objects invalid: .spec.d"));
     let unknown = CrdStatus { persisted: None, reason: Reason::Ignored, ..crd_status() };
-    assert!(said(&unknown, &[])[2].starts_with("DefaultsPersisted=Unknown Ignored"));
+    assert!(wording(&unknown, &[])[2].starts_with("DefaultsPersisted=Unknown Ignored"));
 }
 
 #[test]

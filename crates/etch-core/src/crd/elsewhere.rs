@@ -1,4 +1,5 @@
-//! The versions of `status.storedVersions` beside the storage version, and the defaults that objects show there.
+//! The versions of `status.storedVersions` beside the storage version, and the defaults that objects show
+//! there.
 
 use kube_structural_schema::compile::Compiled;
 

@@ -222,7 +222,8 @@ fn defaults_that_get_an_invalid_one_are_known() {
             "v1",
             true,
             json!({ "type": "object", "properties": {
-        "m": { "type": "object", "default": { "a": {} }, "additionalProperties": { "type": "object", "properties": {
+        "m": { "type": "object", "default": { "a": {} },
+            "additionalProperties": { "type": "object", "properties": {
             "p": { "type": "integer", "minimum": 1, "default": 0 },
             "q": { "type": "integer", "default": 0 } } } } } })
         )]),

@@ -29,8 +29,8 @@ pub enum StopReason {
     CrdChanged,
     /// A write has dropped fields that the object showed.
     #[error(
-        "the answer to a write of {object} lacks the fields {paths}: the API server's schema no longer has them, or admission removed \
-         them; Etch writes nothing more before it has read the CRD again"
+        "the answer to a write of {object} lacks the fields {paths}: the API server's schema no longer has \
+         them, or admission removed them; Etch writes nothing more before it has read the CRD again"
     )]
     FieldsDropped {
         /// Which object.
@@ -51,7 +51,8 @@ impl StopReason {
             }
             Self::FieldsDropped { paths, .. } => {
                 format!(
-                    "the answer to a write lacks the fields {paths}: the API server's schema no longer has them, or admission removed them"
+                    "the answer to a write lacks the fields {paths}: the API server's schema no longer has \
+                     them, or admission removed them"
                 )
             }
             other => other.to_string(),

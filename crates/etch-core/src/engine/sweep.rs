@@ -345,7 +345,8 @@ impl Sweep {
         self.met_unknown = true;
         let (identity, is_proved) = (object.identity(), stage.proved.contains(&object));
         self.counted.add(&identity.uid);
-        // It may have been read from a server that lagged behind, and then nothing was written because of that.
+        // It may have been read from a server that lagged behind, and then nothing was written because of
+        // that.
         let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
         let known = stage.ledger.of_object(&object, &identity, record);

@@ -15,8 +15,8 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 /// A restore of etcd is noticed within less.
 const FRESH: Duration = Duration::from_secs(60);
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are
-/// gathered for this long. So are writes of objects that were written before: they change nothing but the time
-/// of the report, which shows a restore of etcd to before them.
+/// gathered for this long. So are writes of objects that were written before: they change nothing but the
+/// time of the report, which shows a restore of etcd to before them.
 const TOTALS: Duration = Duration::from_secs(240);
 
 /// When the next update is due.

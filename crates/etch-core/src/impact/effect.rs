@@ -93,8 +93,8 @@ pub enum Problem {
         /// The storage version.
         storage: String,
     },
-    /// Nothing shows at which version it is stored: from another one it was converted by a webhook that the CRD
-    /// no longer names.
+    /// Nothing shows at which version it is stored: from another one it was converted by a webhook that the
+    /// CRD no longer names.
     MaybeUnconverted {
         /// The other versions.
         versions: Vec<String>,
@@ -190,8 +190,8 @@ impl Problem {
 }
 
 impl Effect {
-    /// What may happen where either of two things is stored. What Etch then does is as in the first that hides
-    /// anything, and what disappears in the first is not called hidden as well.
+    /// What may happen where either of two things is stored. What Etch then does is as in the first that
+    /// hides anything, and what disappears in the first is not called hidden as well.
     pub(super) fn or(mut self, mut other: Self) -> Self {
         other.hidden.retain(|path| !self.disappears.iter().any(|gone| gone.contains(path)));
         if self.hidden.is_empty() && !other.hidden.is_empty() {
@@ -328,8 +328,8 @@ impl std::fmt::Display for Problem {
             Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Self::OwnedAt { version } => write!(
                 f,
-                "managedFields name {version}, which is removed: every apply fails until each entry names another \
-                 version"
+                "managedFields name {version}, which is removed: every apply fails until each entry names \
+                 another version"
             ),
             Self::MaybeStoredAt { removed, storage } => write!(
                 f,
@@ -338,7 +338,8 @@ impl std::fmt::Display for Problem {
             ),
             Self::MaybeLosesFieldsAt { version, storage } => write!(
                 f,
-                "not known to be stored at {storage}: at {version} it loses fields that {version} no longer has"
+                "not known to be stored at {storage}: at {version} it loses fields that {version} no longer \
+                 has"
             ),
             Self::MaybeUnconverted { versions, storage } => write!(
                 f,
@@ -348,13 +349,14 @@ impl std::fmt::Display for Problem {
             Self::NotConverted { version, storage } => {
                 write!(
                     f,
-                    "not checked: the object is at {version}, and a webhook converts it; provide it at {storage}"
+                    "not checked: the object is at {version}, and a webhook converts it; provide it at \
+                     {storage}"
                 )
             }
             Self::PartlyShown { version, storage } => write!(
                 f,
-                "not fully checked: at {version} the object does not show fields of {storage} that the upgrade removes; provide it at \
-                 {storage}"
+                "not fully checked: at {version} the object does not show fields of {storage} that the \
+                 upgrade removes; provide it at {storage}"
             ),
             Self::Opaque { why } => write!(f, "not checked: its value in etcd is {why}"),
             Self::TooDeep => write!(f, "not checked: it is nested more than {DEPTH} levels deep"),

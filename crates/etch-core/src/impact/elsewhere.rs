@@ -48,8 +48,9 @@ impl Problem {
         of_versions.chain(Self::maybe_loses_fields(old, new)).collect()
     }
 
-    /// `None` if there is no other version from which a webhook converts to the storage version and, after the
-    /// upgrade, does not. Objects are then read as if that version named its fields as the storage version does.
+    /// `None` if there is no other version from which a webhook converts to the storage version and, after
+    /// the upgrade, does not. Objects are then read as if that version named its fields as the storage
+    /// version does.
     fn maybe_unconverted(old: &Crd, new: &Crd) -> Option<Self> {
         let storage = &old.storage().name;
         let others = old.versions().iter().map(|version| &version.name).filter(|name| *name != storage);

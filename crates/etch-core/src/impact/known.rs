@@ -6,9 +6,9 @@ use kube_structural_schema::finding::{Finding, Kind};
 
 /// What is wrong, with whether it was wrong before; each once.
 ///
-/// Two findings are the same if the same place breaks the same requirement. An upgrade may change a limit: as many
-/// findings as are no longer there at a place, so many others of the same kind count as known there. Those of rules
-/// only where nothing but numbers differ: another rule asks for something else.
+/// Two findings are the same if the same place breaks the same requirement. An upgrade may change a limit: as
+/// many findings as are no longer there at a place, so many others of the same kind count as known there.
+/// Those of rules only where nothing but numbers differ: another rule asks for something else.
 pub(super) fn known<'f>(
     found: impl Iterator<Item = &'f Finding>,
     before: impl Iterator<Item = &'f Finding>,
@@ -18,10 +18,10 @@ pub(super) fn known<'f>(
         left.entry((finding.kind, finding.place())).or_default().insert(finding.requirement());
     }
     let mut all: Vec<(&Finding, bool)> = Vec::new();
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     for finding in found {
         let (at, words) = ((finding.kind, finding.place()), finding.requirement());
-        if told.insert((at, words)) {
+        if reported.insert((at, words)) {
             all.push((finding, left.get_mut(&at).is_some_and(|left| left.remove(words))));
         }
     }
@@ -68,9 +68,10 @@ mod tests {
             (vec![rule("a")], vec![finding(Kind::Invalid, "spec.x", "a")], vec![("a", false)]),
             (vec![rule("a")], vec![finding(Kind::TypeInvalid, "spec", "a")], vec![("a", false)]),
         ] {
-            let told = known(after.iter(), before.iter());
-            let told: Vec<_> = told.iter().map(|(finding, known)| (finding.requirement(), *known)).collect();
-            assert_eq!(told, expected, "{before:?}");
+            let reported = known(after.iter(), before.iter());
+            let reported: Vec<_> =
+                reported.iter().map(|(finding, known)| (finding.requirement(), *known)).collect();
+            assert_eq!(reported, expected, "{before:?}");
         }
     }
 }

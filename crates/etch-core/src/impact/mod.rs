@@ -96,8 +96,8 @@ impl<'a> Upgrade<'a> {
     }
 
     /// The upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with
-    /// the upgrade, and whether the operator `writes` to objects. `former` are the fields that have no default
-    /// any more, as the operator remembers them.
+    /// the upgrade, and whether the operator `writes` to objects. `former` are the fields that have no
+    /// default any more, as the operator remembers them.
     pub fn under(self, terms: Terms, changes: Vec<Change>, former: Vec<FormerDefault>, writes: bool) -> Self {
         let hidden = Arc::new(HiddenEvidence { former, ..HiddenEvidence::default() });
         let is_carried = self.is_carried || has_all_of(self.old, self.new);
@@ -321,8 +321,8 @@ impl<'a> Upgrade<'a> {
         paths.iter().map(|path| place(path, old, new)).collect()
     }
 
-    /// Of these places, those whose value stays if etcd holds all that is shown now. None, if the object then has
-    /// a problem that is not one of those which it has without that.
+    /// Of these places, those whose value stays if etcd holds all that is shown now. None, if the object then
+    /// has a problem that is not one of those which it has without that.
     fn protected(
         &self,
         view: &Value,

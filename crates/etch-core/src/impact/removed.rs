@@ -57,7 +57,8 @@ mod tests {
         let document = json!({
             "metadata": { "name": "things.example.com", "generation": 2 },
             "spec": {
-                "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": versions,
+                "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                "versions": versions,
             },
         });
         Crd::read(&document.into()).expect("a CRD")
@@ -81,8 +82,8 @@ mod tests {
     fn an_object_that_may_be_stored_at_a_removed_version_may_become_unreadable() {
         let unknown = "not known to be stored at v2: at v1 it cannot be read any more".to_owned();
         assert_eq!(texts("v2", &Record::default()), (vec![unknown.clone()], 1));
-        let owned = "managedFields name v1, which is removed: every apply fails until each entry names another \
-                     version";
+        let owned = "managedFields name v1, which is removed: every apply fails until each entry names \
+            another version";
         assert_eq!(texts("v1", &Record::default()), (vec![owned.to_owned(), unknown], 1));
         let after_a_pass = Record { through: Some(5), ..Record::default() };
         let moved = Record { all_at_storage_version: true, ..Record::default() };

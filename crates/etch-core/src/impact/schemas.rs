@@ -28,8 +28,8 @@ pub struct SchemaChanges {
     /// The places that no longer keep fields which the schema does not declare; the whole object where the
     /// CRD no longer has `preserveUnknownFields: true`.
     pub unknown_removed: Vec<Path>,
-    /// The fields and values of maps that may no longer be null, with the default that replaces a null; without
-    /// one the API server drops it.
+    /// The fields and values of maps that may no longer be null, with the default that replaces a null;
+    /// without one the API server drops it.
     pub nulls_removed: Vec<(Path, Option<Json>)>,
 }
 
@@ -125,8 +125,8 @@ fn given(schema: &Schema) -> BTreeMap<Path, Json> {
     compiled.defaults().into_iter().filter_map(value).collect()
 }
 
-/// The defaults below a place. What only one schema declares by its name is a value of a map for the other, if
-/// that has any.
+/// The defaults below a place. What only one schema declares by its name is a value of a map for the other,
+/// if that has any.
 fn defaults(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &mut SchemaChanges) {
     for (name, before) in old.iter().flat_map(|old| old.properties.iter()) {
         let at = at.join(TrailStep::Field(name));
@@ -323,8 +323,8 @@ mod tests {
         assert!(seen > 1000, "{seen}");
     }
 
-    /// A place in words that are the same whether a name is a field or a key of a map: one schema may have it as
-    /// this, and the other as that.
+    /// A place in words that are the same whether a name is a field or a key of a map: one schema may have it
+    /// as this, and the other as that.
     fn plain(path: &Path) -> String {
         let word = |step: &Step| match step {
             Step::Values => "{}".to_owned(),

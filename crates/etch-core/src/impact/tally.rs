@@ -76,15 +76,15 @@ impl Tally {
         Self { terms, ..Self::default() }
     }
 
-    /// Whether a default that the upgrade makes invalid may be stored nowhere yet: to store it is to break the
-    /// object.
+    /// Whether a default that the upgrade makes invalid may be stored nowhere yet: to store it is to break
+    /// the object.
     pub fn may_break(&self) -> bool {
         let is_open = |place: &Place| place.is_open && matches!(place.problem, Some(Problem::Invalid { .. }));
         self.summary.keys().any(is_open)
     }
 
-    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read, with
-    /// what is on record of it. What `etch persist` would not write is taken out of what that protects.
+    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read,
+    /// with what is on record of it. What `etch persist` would not write is taken out of what that protects.
     pub fn add(&mut self, effect: &mut Effect, read: Option<(&Object, &Crd, &Record)>) -> Counted {
         let counts = &mut self.counts;
         counts.total += 1;

@@ -23,7 +23,9 @@ fn crd(versions: &[(&str, bool, Value)]) -> Crd {
         .collect();
     let document = json!({
         "metadata": { "name": "tabs.example.com" },
-        "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" }, "versions": versions,
+        },
         "status": { "storedVersions": stored },
     });
     Crd::read(&document.into()).expect("a CRD")
@@ -40,7 +42,8 @@ fn tab(spec: Value, fields: Value) -> Object {
         "metadata": {
             "name": "a", "uid": "1", "resourceVersion": "5",
             "managedFields": [{
-                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1",
+                "apiVersion": "example.com/v1",
                 "fieldsV1": { "f:spec": fields },
             }],
         },
@@ -55,7 +58,7 @@ fn all_stored() -> Record {
 }
 
 /// The effect in short: a line for each list that is not empty.
-fn told(effect: &Effect) -> Vec<String> {
+fn reported(effect: &Effect) -> Vec<String> {
     let paths = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>().join(" ");
     let problems: Vec<_> = effect.problems.iter().map(ToString::to_string).collect();
     [
@@ -78,7 +81,7 @@ fn told(effect: &Effect) -> Vec<String> {
 
 fn effect(old: Value, new: Value, object: &Object) -> Vec<String> {
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
-    told(&Upgrade::new(&old, &new).object(object))
+    reported(&Upgrade::new(&old, &new).object(object))
 }
 
 #[test]
@@ -186,7 +189,7 @@ fn what_is_known_to_be_stored_needs_no_owner() {
     let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let upgrade = Upgrade::new(&old, &new);
-    assert_eq!(told(&upgrade.on_record(&tab(json!({ "a": 1 }), json!({})), &all_stored()).0), [""; 0]);
+    assert_eq!(reported(&upgrade.on_record(&tab(json!({ "a": 1 }), json!({})), &all_stored()).0), [""; 0]);
     let bytes = |spec: Value| {
         json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
     };
@@ -194,12 +197,12 @@ fn what_is_known_to_be_stored_needs_no_owner() {
         upgrade.stored(bytes(json!({ "gone": 1 })), 0, &Record::default()).expect("readable");
     assert_eq!(view.json()["spec"]["a"], 1);
     assert_eq!(
-        told(&effect),
+        reported(&effect),
         ["changes .spec.a", "protected .spec.a"],
         "what was hidden before is no effect"
     );
     let (_, effect) = upgrade.stored(bytes(json!({ "a": 1 })), 0, &Record::default()).expect("readable");
-    assert_eq!(told(&effect), [""; 0]);
+    assert_eq!(reported(&effect), [""; 0]);
 }
 
 #[test]
@@ -236,7 +239,13 @@ fn what_the_new_schema_does_not_know_is_hidden_where_it_is_stored() {
 
 #[test]
 fn a_default_that_somebody_wrote_a_part_of_is_stored_in_part() {
-    let part = |default| json!({ "type": "object", "default": {}, "properties": { "x": { "default": default }, "y": { "default": default } } });
+    let part = |default| {
+        json!({
+            "type": "object", "default": {}, "properties": {
+                "x": { "default": default }, "y": { "default": default },
+            },
+        })
+    };
     let (old, new) = (json!({ "o": part(1) }), json!({ "o": part(2) }));
     let object = tab(json!({ "o": { "x": 1, "y": 1 } }), json!({ "f:o": { "f:x": {} } }));
     assert_eq!(effect(old.clone(), new.clone(), &object), ["changes .spec.o.y", "protected .spec.o.y"]);
@@ -258,7 +267,9 @@ fn a_default_that_somebody_wrote_a_part_of_is_stored_in_part() {
 fn an_object_that_is_nested_too_deeply_is_not_checked() {
     let old = crd(&[("v1", true, spec(json!({ "size": { "type": "integer" } })))]);
     let new = crd(&[("v1", true, spec(json!({ "size": { "type": "integer", "default": 5 } })))]);
-    let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "n", "uid": "u", "resourceVersion": "7" } });
+    let outline = json!({
+        "apiVersion": "example.com/v1", "metadata": { "name": "n", "uid": "u", "resourceVersion": "7" },
+    });
     let object = Object::too_deep(outline.into());
     let (mut effect, is_exact) = Upgrade::new(&old, &new).on_record(&object, &Record::default());
     let problems: Vec<String> = effect.problems.iter().map(ToString::to_string).collect();
@@ -284,7 +295,9 @@ fn an_object_that_is_nested_too_deeply_is_not_checked() {
 fn a_null_that_the_old_schema_drops_as_well_is_not_hidden() {
     let old = json!({ "a": { "type": "string" }, "b": { "type": "string", "nullable": true } });
     let written = Object::from(json!({
-        "apiVersion": "example.com/v1", "kind": "Tab", "metadata": { "name": "n" }, "spec": { "a": null, "b": null },
+        "apiVersion": "example.com/v1", "kind": "Tab", "metadata": { "name": "n" }, "spec": {
+            "a": null, "b": null,
+        },
     }));
     assert_eq!(effect(old, json!({}), &written), ["hidden .spec.b"]);
 }
@@ -379,7 +392,7 @@ fn what_no_write_can_have_stored_changes_for_certain() {
     };
     let (effect, is_certain) = upgrade.on_record(&phantom, &record);
     assert!(is_certain && effect.open.is_none());
-    assert_eq!(told(&effect), ["changes .spec.d", "protected .spec.d"]);
+    assert_eq!(reported(&effect), ["changes .spec.d", "protected .spec.d"]);
 }
 
 /// The owner of a null owns the field, and nothing shows which it has stored.
@@ -396,7 +409,7 @@ fn what_may_be_null_may_change() {
             Record { history: History::of_states([(1, first), (9, defaulted(1))]), ..Record::default() };
         let (effect, is_certain) = upgrade.on_record(&owned, &record);
         assert!(!is_certain);
-        told(&effect)
+        reported(&effect)
     };
     assert_eq!(of(nullable), ["changes .spec.d", "protected .spec.d"]);
     assert_eq!(of(defaulted(1)), [""; 0]);
@@ -408,5 +421,5 @@ fn what_may_be_null_may_change() {
     let record = Record { history: History::of_states([(1, first), (9, defaulted(1))]), ..Record::default() };
     let owned = tab(json!({ "d": { "x": 1 } }), json!({ "f:d": { "f:x": {} } }));
     let (effect, _) = Upgrade::new(&old, &new).on_record(&owned, &record);
-    assert_eq!(told(&effect), ["changes .spec.d[\"x\"]", "protected .spec.d[\"x\"]"]);
+    assert_eq!(reported(&effect), ["changes .spec.d[\"x\"]", "protected .spec.d[\"x\"]"]);
 }

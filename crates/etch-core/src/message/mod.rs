@@ -20,11 +20,12 @@ use problems::{Naming, first_rejection, places, skipped, unknown, with_fields};
 pub const MISSING_PERMISSION: &str = "a permission is missing";
 /// The message about a CRD whose report cannot be written, because the CRD of reports lacks one of its
 /// fields.
-pub const OLD_CRDS: &str = "the DefaultsReport cannot be written, because the cluster has the CRDs of an older Etch; \
-                            apply those of this version: `etch crds | kubectl apply -f -`";
+pub const OLD_CRDS: &str = "the DefaultsReport cannot be written, because the cluster has the CRDs of an \
+    older Etch; apply those of this version: `etch crds | kubectl apply -f -`";
 
 /// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
-const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
+const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it \
+    structural (condition NonStructural)";
 
 /// The status if no object needs to be read; `None` if some do.
 pub fn without_objects(crd: &Crd, settings: &Settings, findings: &SchemaFindings) -> Option<CrdStatus> {
@@ -180,11 +181,11 @@ pub fn held(
     let mut breaking_defaults =
         places(tally, |held| held.reason == Hold::InvalidDefaults && !held.broken.is_empty());
     breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
-    let said = |naming| sentences(findings, settings, hold, within, tally, naming);
+    let wording = |naming| sentences(findings, settings, hold, within, tally, naming);
     CrdStatus {
         breaking_defaults,
-        nameless: Some(said(Naming::Nothing)),
-        ..crd_status(findings, persisted, reason, said(Naming::Objects))
+        nameless: Some(wording(Naming::Nothing)),
+        ..crd_status(findings, persisted, reason, wording(Naming::Objects))
     }
 }
 
@@ -288,14 +289,14 @@ pub fn done_without_defaults(
     };
     let sentence = format!("{done} of {} {result}", counted(counts.objects, "object"));
     let hold = hold.filter(|_| done < counts.objects).map(canary);
-    let said = |naming| {
+    let wording = |naming| {
         let others = left_out("the policy", counts, within, naming);
         let sentences: Vec<String> = hold.iter().chain([&sentence]).chain(&others).cloned().collect();
         sentences.join("; ")
     };
     CrdStatus {
-        nameless: within.map(|_| said(Naming::Nothing)),
-        ..crd_status(findings, Some(true), Reason::NoDefaults, said(Naming::Objects))
+        nameless: within.map(|_| wording(Naming::Nothing)),
+        ..crd_status(findings, Some(true), Reason::NoDefaults, wording(Naming::Objects))
     }
 }
 

@@ -43,7 +43,8 @@ fn nothing_is_read_for_a_crd_in_a_group_of_the_servers_own() {
     let crd = |group: &str| {
         let document = serde_json::json!({
             "metadata": { "name": format!("deployments.{group}") },
-            "spec": { "group": group, "names": { "kind": "Deployment", "plural": "deployments" }, "versions": [
+            "spec": { "group": group, "names": { "kind": "Deployment", "plural": "deployments" },
+                "versions": [
                 { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }] },
         });
         Crd::read(&document.into()).expect("a CRD")
@@ -80,8 +81,9 @@ fn a_schema_that_is_not_structural_matters_where_there_are_defaults() {
     assert_eq!((status.persisted, status.reason), (Some(false), Reason::NonStructural));
     assert_eq!(
         status.message,
-        "1 of 2 objects is known to store its defaults; 1 with defaults that etcd lacks or may lack: default/old; Etch does not write \
-         them, because the schema is not structural: make it structural (condition NonStructural)"
+        "1 of 2 objects is known to store its defaults; 1 with defaults that etcd lacks or may lack: \
+         default/old; Etch does not write them, because the schema is not structural: make it structural \
+         (condition NonStructural)"
     );
 }
 
@@ -96,10 +98,16 @@ fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
         ObjectState::Held(Held::new(Hold::HiddenFields, paths.collect()))
     };
     assert_eq!(
-        status(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
+        status(vec![
+            ("a", held(&[".spec.legacy"])),
+            ("b", held(&[".spec.legacy", ".spec.old"])),
+            ("c", ObjectState::Stored),
+        ]),
         (
             Some(false),
-            "HiddenFields: 1 of 3 objects is known to store its defaults; 2 held: a write would destroy fields that etcd may still hold and reads do not show: .spec.legacy, .spec.old (default/a, default/b)"
+            "HiddenFields: 1 of 3 objects is known to store its defaults; 2 held: a write would destroy \
+             fields that etcd may still hold and reads do not show: .spec.legacy, .spec.old (default/a, \
+             default/b)"
                 .to_owned()
         )
     );
@@ -112,14 +120,15 @@ fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
         status(vec![("a", ignored()), ("b", ignored()), ("c", ObjectState::Stored)]),
         (
             Some(true),
-            "AllPersisted: 1 of 3 objects is known to store its defaults; 2 ignored by annotation, etcd may lack their defaults \
-             (default/a, default/b)"
+            "AllPersisted: 1 of 3 objects is known to store its defaults; 2 ignored by annotation, etcd may \
+             lack their defaults (default/a, default/b)"
                 .to_owned()
         )
     );
     assert_eq!(
         status(vec![("a", skipped(Skip::Terminating, true)), ("b", skipped(Skip::Ignored, false))]).1,
-        "AllPersisted: 0 of 2 objects are known to store their defaults; 1 ignored by annotation, no default missing; 1 being deleted, etcd may lack its defaults (default/a)"
+        "AllPersisted: 0 of 2 objects are known to store their defaults; 1 ignored by annotation, no default \
+         missing; 1 being deleted, etcd may lack its defaults (default/a)"
     );
     let names: Vec<String> = (0..9).map(|index| format!("o{index}")).collect();
     let many = status(names.iter().map(|name| (name.as_str(), ignored())).collect()).1;
@@ -138,14 +147,14 @@ fn what_is_not_read_is_not_selected_and_no_claim_is_about_it() {
             tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
         }
         let within = Namespaces::new(names.iter().map(|name| (*name).to_owned()));
-        let said = held(&SchemaFindings::default(), &settings(), None, within.as_ref(), &tally);
+        let wording = held(&SchemaFindings::default(), &settings(), None, within.as_ref(), &tally);
         let moves =
             done_without_defaults(&SchemaFindings::default(), Aim::Move, None, within.as_ref(), &tally);
-        for claim in [&said.message, &moves.message] {
+        for claim in [&wording.message, &moves.message] {
             assert!(claim.contains(NOT_SELECTED), "{claim}");
         }
         assert!(!moves.without_names().contains("web"), "{}", moves.without_names());
-        (said.message.clone(), said.without_names().to_owned())
+        (wording.message.clone(), wording.without_names().to_owned())
     };
     let others = "all others are not selected by DefaultsPolicy default";
     assert_eq!(
@@ -157,6 +166,7 @@ fn what_is_not_read_is_not_selected_and_no_claim_is_about_it() {
     );
     assert_eq!(
         within(&["web", "db"], vec![ObjectState::Stored, skipped(Skip::NotSelected, false)]).0,
-        "1 of 1 selected object stores its defaults; 1 not selected by DefaultsPolicy default; only namespaces db, web are read"
+        "1 of 1 selected object stores its defaults; 1 not selected by DefaultsPolicy default; only \
+         namespaces db, web are read"
     );
 }

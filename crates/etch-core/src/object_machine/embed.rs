@@ -232,12 +232,15 @@ mod tests {
     /// An object at this resource version, of which the user owns these fields below `spec`.
     fn object(resource_version: &str, fields: Value) -> Object {
         let owner = json!({
-            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1",
+            "fieldsType": "FieldsV1",
             "fieldsV1": { "f:spec": fields },
         });
         Object::from(json!({
             "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "ext": { "a": 1 } },
-            "metadata": { "name": "n", "uid": "u", "resourceVersion": resource_version, "managedFields": [owner] },
+            "metadata": {
+                "name": "n", "uid": "u", "resourceVersion": resource_version, "managedFields": [owner],
+            },
         }))
     }
 

@@ -8,8 +8,8 @@
 //! | [`RevertMachine`] | removes what passes have stored | `etch revert` |
 //!
 //! ```text
-//! begin ──> decide ──> Step::Write ── wrote(outcome) ──┬──> Step::Done, Step::Stop
-//!             ^  └───> Step::Done                      ├──> Step::AskOthers ── may_write_others ──> Step::Done, Step::Stop
+//! begin ──> decide ──> Step::Write ── wrote(outcome) ──┬──> Step::Done, Step::Stop <── may_write_others ──┐
+//!             ^  └───> Step::Done                      ├──> Step::AskOthers ──────────────────────────────┘
 //!             └── read(again) <── Step::ReadAgain <────┘
 //! ```
 //!
@@ -156,8 +156,8 @@ impl ObjectMachine {
             true => Plan::Stored(Proof::UnchangedSincePass),
             false => decide(&self.object, crd, terms, &self.record),
         };
-        // Such a server may leave out the field that a default is in. Read again, the object may have come from
-        // another one than before.
+        // Such a server may leave out the field that a default is in. Read again, the object may have come
+        // from another one than before.
         let lacks_places = matches!(plan, Plan::Stored(proof) if proof.needs_the_schema());
         if self.known.servers_may_lag && (lacks_places || shows_past(&self.object, &self.known.changes)) {
             self.found.suspects.push(version_of(&self.object));

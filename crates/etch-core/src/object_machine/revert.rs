@@ -161,7 +161,8 @@ mod tests {
 
     fn object(resource_version: &str, spec: Value) -> Object {
         let owner = json!({
-            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1",
+            "fieldsType": "FieldsV1",
             "fieldsV1": { "f:spec": {} },
         });
         Object::from(json!({

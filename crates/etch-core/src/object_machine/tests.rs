@@ -17,7 +17,9 @@ fn object(resource_version: &str, spec: Value) -> Object {
     });
     Object::from(json!({
         "apiVersion": "example.com/v1", "kind": "Thing", "spec": spec,
-        "metadata": { "name": "n", "uid": "u", "resourceVersion": resource_version, "managedFields": [owner] },
+        "metadata": {
+            "name": "n", "uid": "u", "resourceVersion": resource_version, "managedFields": [owner],
+        },
     }))
 }
 

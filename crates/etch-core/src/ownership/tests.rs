@@ -51,7 +51,8 @@ fn an_owner_is_lost_when_no_entry_of_its_writer_is_left() {
 fn an_owner_that_the_server_gathered_with_others_is_not_lost() {
     let schema = schema(json!({ "a": { "type": "string" }, "b": { "type": "string" } }));
     let entry = |manager: &str, operation: &str, subresource: &str, fields: Value| {
-        json!({ "manager": manager, "operation": operation, "apiVersion": "example.com/v1", "subresource": subresource,
+        json!({ "manager": manager, "operation": operation, "apiVersion": "example.com/v1",
+            "subresource": subresource,
             "fieldsV1": { "f:spec": fields } })
     };
     let before = object(vec![
@@ -75,7 +76,11 @@ fn an_owner_that_the_server_gathered_with_others_is_not_lost() {
 
 #[test]
 fn an_owner_of_nothing_but_fields_that_the_schema_no_longer_knows_is_not_lost() {
-    let owner = |fields: Value| json!({ "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": fields });
+    let owner = |fields: Value| {
+        json!({
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsV1": fields,
+        })
+    };
     let is_lost = |fields: Value| {
         let (before, after) = (object(vec![owner(fields)]), object(vec![]));
         lost(&before, &after, &schema(json!({ "a": { "type": "string" } }))).next().is_some()

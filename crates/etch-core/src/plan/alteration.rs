@@ -56,7 +56,9 @@ mod tests {
 
     fn object(revision: &str, stamp: &str, spec: Value) -> Object {
         let metadata = json!({
-            "name": "a", "resourceVersion": revision, "generation": 1, "managedFields": [{ "time": revision }],
+            "name": "a", "resourceVersion": revision, "generation": 1, "managedFields": [{
+                "time": revision,
+            }],
             "annotations": { "stamp": stamp },
         });
         Object::from(json!({ "metadata": metadata, "spec": spec }))

@@ -28,9 +28,9 @@ pub(super) fn merge(object: &Object) -> Body {
     )
 }
 
-/// The operations with which a JSON patch of this very object begins: its uid and resource version are put where
-/// they are, which the server takes as conditions. What follows may name a list item by where it stands, for
-/// they make sure that it stands there still.
+/// The operations with which a JSON patch of this very object begins: its uid and resource version are put
+/// where they are, which the server takes as conditions. What follows may name a list item by where it
+/// stands, for they make sure that it stands there still.
 pub(super) fn of_this(object: &Object) -> Vec<Value> {
     vec![
         replace("/metadata/uid", object.uid()),

@@ -51,8 +51,8 @@ impl Clock {
         self.is_late(created(object))
     }
 
-    /// Whether API servers may still lag behind, so that no witness counts yet: the time of the last change is
-    /// unknown or too recent.
+    /// Whether API servers may still lag behind, so that no witness counts yet: the time of the last change
+    /// is unknown or too recent.
     pub fn may_lag(&self, now: Timestamp) -> bool {
         !self.is_served_everywhere(now)
     }

@@ -146,7 +146,8 @@ mod tests {
     fn object(spec: Value, fields: Value) -> Object {
         Object::from(json!({
             "metadata": { "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": [{
-                "manager": "author", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+                "manager": "author", "operation": "Update", "fieldsType": "FieldsV1",
+                "apiVersion": "example.com/v1",
                 "fieldsV1": { "f:spec": fields },
             }] },
             "spec": spec,
@@ -221,7 +222,8 @@ mod tests {
         json["metadata"]["resourceVersion"] = json!(revision);
         if with_etch {
             let entry = json!({
-                "manager": "etch", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+                "manager": "etch", "operation": "Update", "fieldsType": "FieldsV1",
+                "apiVersion": "example.com/v1",
                 "fieldsV1": { "f:spec": { "f:ext": { "f:b": {} } } },
             });
             json["metadata"]["managedFields"].as_array_mut().expect("owners").push(entry);

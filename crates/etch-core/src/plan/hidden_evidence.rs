@@ -1,6 +1,6 @@
 //! What is known, beside what an object shows, of fields that only etcd may hold: what writes have left it
-//! without, and the defaults of earlier schemas. Every write stores the defaults that its server shows, so etcd
-//! may hold one without an owner: neither the owners of an object nor its last applied document name it.
+//! without, and the defaults of earlier schemas. Every write stores the defaults that its server shows, so
+//! etcd may hold one without an owner: neither the owners of an object nor its last applied document name it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

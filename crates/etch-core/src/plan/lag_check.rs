@@ -17,8 +17,8 @@ const MOST: usize = 4_000;
 ///
 /// The dry run tests the value and removes it, in one request (fact W23). A server that answers with the new
 /// default there, or without a value if there is none now, fills that in, and showed the old value all the
-/// same: so etcd holds it. A server that answers with the same value lags behind, and one where the test fails
-/// never showed it; any other value is one that admission has set, and proves neither. Then nothing is
+/// same: so etcd holds it. A server that answers with the same value lags behind, and one where the test
+/// fails never showed it; any other value is one that admission has set, and proves neither. Then nothing is
 /// written, and Etch reads the object again. If the dry run is refused, nothing is proved, and the write
 /// follows.
 ///
@@ -59,7 +59,8 @@ pub(super) fn dry_run(object: &Object, doubtful: &[Doubt]) -> Json {
     Json::from(Value::from(operations))
 }
 
-/// Whether the answer to the dry run shows that etcd holds the values ([`super::Proof::DryRunShowsNewDefault`]).
+/// Whether the answer to the dry run shows that etcd holds the values
+/// ([`super::Proof::DryRunShowsNewDefault`]).
 pub(super) fn are_stored(answer: &Object, doubtful: &[Doubt]) -> bool {
     doubtful.iter().all(|Doubt { place, default }| follow::shows(answer, place, default.as_ref()))
 }

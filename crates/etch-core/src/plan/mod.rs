@@ -148,8 +148,8 @@ pub struct Write {
     pub missing: Vec<Path>,
     /// The places whose value only a dry run can show to be stored; see [`with_lag_check`].
     pub doubtful: Vec<Doubt>,
-    /// Whether the object is decided about again after the identity that goes ahead of a rewrite: a server that
-    /// lags behind then shows an old default where the object showed none; see [`with_lag_check`].
+    /// Whether the object is decided about again after the identity that goes ahead of a rewrite: a server
+    /// that lags behind then shows an old default where the object showed none; see [`with_lag_check`].
     pub decides_again: bool,
 }
 
@@ -208,17 +208,17 @@ words! {
         Apply,
         /// An empty merge patch, for objects without `managedFields` (fact W5).
         Merge,
-        /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or
-        /// without our own entry.
+        /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18),
+        /// or without our own entry.
         Rewrite,
-        /// A JSON patch that moves old defaults without an owner to the new ones, and our entry for them removed
-        /// after it.
+        /// A JSON patch that moves old defaults without an owner to the new ones, and our entry for them
+        /// removed after it.
         Follow,
-        /// Server-side apply of the identity alone to the object's status, where admission has refused another
-        /// write of it (fact W11).
+        /// Server-side apply of the identity alone to the object's status, where admission has refused
+        /// another write of it (fact W11).
         Status,
-        /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for
-        /// them removed after it.
+        /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry
+        /// for them removed after it.
         Embed,
     }
 }

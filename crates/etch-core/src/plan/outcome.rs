@@ -93,11 +93,11 @@ words! {
         TooLarge,
         /// A webhook that must admit the write does not answer: the object is neither accepted nor refused.
         Unavailable,
-        /// Its `managedFields` are such that the server cannot read them, or that a write would take fields from their
-        /// owners.
+        /// Its `managedFields` are such that the server cannot read them, or that a write would take fields
+        /// from their owners.
         Owners,
-        /// Admission changes it on each write, or takes its defaults away again: no request can prove what etcd
-        /// holds.
+        /// Admission changes it on each write, or takes its defaults away again: no request can prove what
+        /// etcd holds.
         Mutated,
         /// Etch may not write this object, though it may write others of its kind.
         Forbidden,
@@ -110,21 +110,22 @@ impl Rejection {
     /// The rejection of an object from which an apply would take fields, or owners, because a conversion
     /// webhook drops them.
     pub fn lossy(mut paths: Vec<Path>) -> Self {
-        let message = "an apply under ownership: Own would take away fields or owners, because the conversion webhook drops fields on the \
-                       way to the versions of their owners and back; correct the webhook, or use ownership: None"
+        let message = "an apply under ownership: Own would take away fields or owners, because the \
+            conversion webhook drops fields on the way to the versions of their owners and back; correct the \
+            webhook, or use ownership: None"
             .to_owned();
         paths.sort();
         let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
         Self { kind: RejectionKind::Refused, message, fields }
     }
 
-    /// The rejection of an object whose owners cannot be rewritten at the storage version: they name fields that a
-    /// conversion webhook may have renamed.
+    /// The rejection of an object whose owners cannot be rewritten at the storage version: they name fields
+    /// that a conversion webhook may have renamed.
     pub fn renamed(paths: &[Path], storage_version: &str) -> Self {
         let message = format!(
-            "the write would move the entries of its owners to {storage_version}, and take from them the fields that the conversion \
-             webhook may have renamed; correct the webhook if it returns fields that the other version does not have, or have \
-             the owners apply at {storage_version}"
+            "the write would move the entries of its owners to {storage_version}, and take from them the \
+             fields that the conversion webhook may have renamed; correct the webhook if it returns fields \
+             that the other version does not have, or have the owners apply at {storage_version}"
         );
         let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
         Self { kind: RejectionKind::Owners, message, fields }
@@ -132,7 +133,8 @@ impl Rejection {
 
     /// The rejection of an object that each write changes again.
     pub fn mutated() -> Self {
-        let message = "admission changes the object on each write, so Etch cannot prove that its defaults are stored; make the webhook or policy idempotent"
+        let message = "admission changes the object on each write, so Etch cannot prove that its defaults \
+            are stored; make the webhook or policy idempotent"
             .to_owned();
         Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
     }
@@ -147,7 +149,8 @@ impl Rejection {
     #[must_use]
     pub fn without_status(self, plural: &str) -> Self {
         let message = format!(
-            "{}; to write it through its status, Etch needs the permission to patch {plural}/status: etch rbac --policy NAME",
+            "{}; to write it through its status, Etch needs the permission to patch {plural}/status: etch \
+             rbac --policy NAME",
             self.message
         );
         Self { message, ..self }
@@ -301,7 +304,11 @@ mod tests {
                 "etcdserver: request is too large".to_owned(),
                 "TooLarge: the object exceeds the size limit with its defaults",
             ),
-            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: the object is invalid with its defaults, or with what admission changes in it"),
+            (
+                422,
+                "spec.a: Invalid value: 1".to_owned(),
+                "Invalid: the object is invalid with its defaults, or with what admission changes in it",
+            ),
             (
                 422,
                 "x \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no"
@@ -330,9 +337,11 @@ mod tests {
             ),
             (
                 500,
-                "Internal error occurred: replace operation does not apply: doc is missing path: /spec/a: missing value"
+                "Internal error occurred: replace operation does not apply: doc is missing path: /spec/a: \
+                 missing value"
                     .to_owned(),
-                "Admission: the patch with which a mutating webhook answers cannot be applied to it; correct the webhook",
+                "Admission: the patch with which a mutating webhook answers cannot be applied to it; correct \
+                 the webhook",
             ),
             (
                 500,
@@ -347,7 +356,8 @@ mod tests {
             (
                 500,
                 "failed to decode managed fields: operation must be `Apply` or `Update`".to_owned(),
-                "Owners: the API server cannot read its managedFields, and refuses every server-side apply; correct them",
+                "Owners: the API server cannot read its managedFields, and refuses every server-side apply; \
+                 correct them",
             ),
             (408, "request timeout".to_owned(), "Failed"),
             (429, "too many requests".to_owned(), "Failed"),

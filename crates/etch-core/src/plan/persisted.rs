@@ -69,8 +69,8 @@ impl Persisted {
         Self { asked_each: true, every_object, ..self }
     }
 
-    /// With the places that have a default or had one, each of which etcd may hold when the schema has no such
-    /// field any more.
+    /// With the places that have a default or had one, each of which etcd may hold when the schema has no
+    /// such field any more.
     #[must_use]
     pub fn with_places(self, places: impl IntoIterator<Item = Path>) -> Self {
         let mut room = PLACES;
@@ -160,9 +160,9 @@ fn proved_by_condition(document: &Json, crd: &Crd) -> Option<u64> {
     let metadata = document.get("metadata")?;
     let entries = metadata.get("managedFields")?.as_array()?;
     let time = |entry: &serde_json::Value| entry["time"].as_str().unwrap_or_default().to_owned();
-    let said =
+    let wording =
         entries.iter().find(|entry| entry["manager"] == MANAGER && entry["subresource"] == "status")?;
-    let is_last = entries.iter().all(|entry| time(entry) <= time(said));
+    let is_last = entries.iter().all(|entry| time(entry) <= time(wording));
     let may_lack = crd.versions_disagree() || crd.creates_drop_status();
     let through = metadata.get("resourceVersion")?.as_str()?.parse().ok()?;
     Some(through).filter(|_| is_of_all && is_of_now && is_last && !may_lack)

@@ -84,7 +84,10 @@ mod tests {
     fn object(size: i64) -> Object {
         Object::from(json!({
             "metadata": { "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": [
-                { "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "fieldsV1": {} },
+                {
+                    "manager": "user", "operation": "Update", "fieldsType": "FieldsV1",
+                    "apiVersion": "example.com/v1", "fieldsV1": {},
+                },
             ]},
             "spec": { "size": size, "other": 2 },
         }))
@@ -153,7 +156,10 @@ mod tests {
             let versions: Vec<Value> = versions.collect();
             Crd::read(&Json::from(json!({
                 "metadata": { "name": "things.example.com" },
-                "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": versions },
+                "spec": {
+                    "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                    "versions": versions,
+                },
             })))
             .expect("a CRD")
         };

@@ -142,7 +142,8 @@ mod tests {
     fn owned_by(count: usize, version: &str) -> Value {
         let entry = |index| {
             json!({
-                "manager": format!("user-{index}"), "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{version}"),
+                "manager": format!("user-{index}"), "operation": "Update", "fieldsType": "FieldsV1",
+                "apiVersion": format!("example.com/{version}"),
                 "fieldsV1": { "f:spec": { "f:size": {} } },
             })
         };
@@ -152,7 +153,9 @@ mod tests {
     #[test]
     fn each_field_that_holds_no_other_is_moved_onto_itself() {
         let spec = json!({
-            "size": 1, "none": null, "empty": {}, "list": [1, 2], "rows": [{ "a/b": 1 }, {}, { "c~d": [[{ "e": 1 }]] }],
+            "size": 1, "none": null, "empty": {}, "list": [1, 2], "rows": [
+                { "a/b": 1 }, {}, { "c~d": [[{ "e": 1 }]] },
+            ],
         });
         let paths = paths(Body::Metadata, &object(spec, json!([]))).expect("a patch");
         let expected = [

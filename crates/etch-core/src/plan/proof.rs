@@ -23,8 +23,8 @@ words! {
         WriteAnswered,
         /// A repeat of a write left alone the resource version that the write had made.
         RepeatChangedNothing,
-        /// A dry run without the value was answered with what the new default gives: the server filled that in,
-        /// so etcd holds the old value.
+        /// A dry run without the value was answered with what the new default gives: the server filled that
+        /// in, so etcd holds the old value.
         DryRunShowsNewDefault,
         /// The bytes in etcd.
         Bytes,

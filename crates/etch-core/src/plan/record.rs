@@ -31,8 +31,8 @@ pub struct Record {
     pub storage_changed: bool,
     /// Whether every object is known to be stored at the storage version, selected or not.
     pub all_at_storage_version: bool,
-    /// Whether the pass has asked about each object that it processed, also where no default is shown, when every
-    /// API server served the schema.
+    /// Whether the pass has asked about each object that it processed, also where no default is shown, when
+    /// every API server served the schema.
     pub asked_each: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below
     /// `status` (fact D11).
@@ -121,8 +121,8 @@ impl Record {
         Self { creates_drop_status: false, ..self.clone() }
     }
 
-    /// Whether a write since the record began, Etch's own included, may have stored less than the object shows: the
-    /// record does not show whose it was.
+    /// Whether a write since the record began, Etch's own included, may have stored less than the object
+    /// shows: the record does not show whose it was.
     pub fn doubts_writes(&self) -> bool {
         self.versions_disagree || self.servers_lag || self.creates_drop_status
     }
@@ -160,7 +160,8 @@ impl Record {
     /// Which defaults the last pass and what happened since prove to be stored.
     pub(super) fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
         let Some(through) = self.through else { return Coverage::Nothing };
-        // Where no version gives defaults, a pass that moves no objects leaves them at the version that they are in.
+        // Where no version gives defaults, a pass that moves no objects leaves them at the version that they
+        // are in.
         if crd.stored_elsewhere() && !crd.gives_defaults() && !self.asked_each {
             return Coverage::Nothing;
         }

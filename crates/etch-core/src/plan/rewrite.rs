@@ -43,12 +43,13 @@ pub(super) fn is_outdated(object: &Object, crd: &Crd) -> bool {
     owners(object).any(|owner| crd.version(owner.version()).is_none_or(|version| !version.served))
 }
 
-/// The fields that appliers at other versions name there, and of which the storage version has none: a conversion
-/// webhook may give them another name, and which one is not known. A rewrite would take them from their owners, who
-/// could not remove them any more by an apply, and would get no conflict.
+/// The fields that appliers at other versions name there, and of which the storage version has none: a
+/// conversion webhook may give them another name, and which one is not known. A rewrite would take them from
+/// their owners, who could not remove them any more by an apply, and would get no conflict.
 ///
-/// An owner at a version that the CRD no longer has can write there no more, and nothing converts from it. The entry
-/// of an update stays at its version whatever its manager writes later, so waiting for that would have no end.
+/// An owner at a version that the CRD no longer has can write there no more, and nothing converts from it.
+/// The entry of an update stays at its version whatever its manager writes later, so waiting for that would
+/// have no end.
 pub fn renamed(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
     let is_applier =
@@ -118,8 +119,8 @@ pub fn release(object: &Object) -> Option<Json> {
     ])))
 }
 
-/// Leaves out of an entry what the storage version does not know, and its own version is gone, or does not know
-/// either: it would look like a hidden field. An owner of nothing else keeps its entry unchanged.
+/// Leaves out of an entry what the storage version does not know, and its own version is gone, or does not
+/// know either: it would look like a hidden field. An owner of nothing else keeps its entry unchanged.
 fn forget_unknown(entry: &mut Value, schema: &Schema) {
     let Some(fields) = entry.get_mut("fieldsV1") else { return };
     let mut known = fields.clone();
@@ -184,7 +185,9 @@ mod tests {
             "metadata": { "name": "tabs.example.com" },
             "spec": {
                 "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
-                "conversion": { "strategy": strategy }, "versions": [version("v1beta1", "old"), version("v1", "new")],
+                "conversion": { "strategy": strategy }, "versions": [
+                    version("v1beta1", "old"), version("v1", "new"),
+                ],
             },
         });
         Crd::read(&crd.into()).expect("a CRD")
@@ -193,7 +196,12 @@ mod tests {
     #[test]
     fn what_a_webhook_has_renamed_does_not_look_hidden_after_a_rewrite() {
         let crd = tabs("Webhook");
-        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v0", "fieldsV1": owned });
+        let entry = |manager: &str, owned: Value| {
+            json!({
+                "manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+                "apiVersion": "example.com/v0", "fieldsV1": owned,
+            })
+        };
         let both =
             json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {}, "f:old": {} } });
         let alone = json!({ "f:spec": { "f:old": {} } });
@@ -213,7 +221,8 @@ mod tests {
     fn what_a_webhook_may_have_renamed_is_taken_from_nobody() {
         let renamed_by = |strategy: &str, operation: &str, at: &str, owned: &str| {
             let object = json!({ "metadata": { "managedFields": [{ "manager": "user", "operation": operation,
-                "apiVersion": format!("example.com/{at}"), "fieldsV1": { "f:spec": { "f:a": {}, owned: {} } } }] } });
+                "apiVersion": format!("example.com/{at}"),
+                "fieldsV1": { "f:spec": { "f:a": {}, owned: {} } } }] } });
             let paths = renamed(&Object::from(object), &tabs(strategy));
             paths.iter().map(ToString::to_string).collect::<Vec<_>>()
         };

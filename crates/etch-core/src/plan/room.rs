@@ -1,5 +1,5 @@
-//! A bound on what is collected of one object. A place names the keys above it again, and an object may have a
-//! hundred thousand places: together they may take many times the object.
+//! A bound on what is collected of one object. A place names the keys above it again, and an object may have
+//! a hundred thousand places: together they may take many times the object.
 
 use kube_structural_schema::path::{Path, Step};
 
@@ -15,8 +15,8 @@ impl Room {
         Self(bytes)
     }
 
-    /// Takes so many bytes, if there is room for them. Where there is none for one thing, there is none for any
-    /// later one.
+    /// Takes so many bytes, if there is room for them. Where there is none for one thing, there is none for
+    /// any later one.
     pub(super) fn take(&mut self, bytes: usize) -> bool {
         let left = self.0.checked_sub(bytes);
         self.0 = left.unwrap_or_default();

@@ -58,12 +58,17 @@ mod tests {
 
     fn object(revision: &str, spec: Value, version: &str) -> Object {
         let owner = json!({
-            "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{version}"),
+            "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1",
+            "apiVersion": format!("example.com/{version}"),
             "fieldsV1": { "f:spec": {} },
         });
         Object::from(json!({
             "apiVersion": "example.com/v1", "kind": "Thing",
-            "metadata": { "name": "a", "namespace": "n", "uid": "u", "resourceVersion": revision, "managedFields": [owner] },
+            "metadata": {
+                "name": "a", "namespace": "n", "uid": "u", "resourceVersion": revision, "managedFields": [
+                    owner,
+                ],
+            },
             "spec": spec,
         }))
     }

@@ -33,14 +33,14 @@ pub(super) fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, 
     }
 }
 
-/// Whether a name of what is kept is the metadata of an embedded resource, and not of the object. Where unknown fields
-/// are kept it may be any field of that name.
+/// Whether a name of what is kept is the metadata of an embedded resource, and not of the object. Where
+/// unknown fields are kept it may be any field of that name.
 fn is_embedded(name: &str, pruner: Pruner<'_>) -> bool {
     name == "metadata" && pruner.schema().is_some_and(|schema| schema.embedded_resource)
 }
 
-/// The names that metadata does not have, of an embedded resource: a read drops what has one, and so does a write
-/// (`kube_structural_schema::defaults::meta::coerce`).
+/// The names that metadata does not have, of an embedded resource: a read drops what has one, and so does a
+/// write (`kube_structural_schema::defaults::meta::coerce`).
 fn no_metadata<'n>(names: impl Iterator<Item = &'n str>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
     found.extend(names.filter(|name| !is_field(name)).map(|name| at.join(TrailStep::Field(name)).to_path()));
 }

@@ -58,8 +58,8 @@ pub enum Standing {
     /// The storage version no longer has the field: no read shows what etcd holds, and the next write drops
     /// it.
     FieldGone,
-    /// It is in `status` or `metadata`, is an item or a map's value itself, identifies a list item, or may come through
-    /// a scale subresource.
+    /// It is in `status` or `metadata`, is an item or a map's value itself, identifies a list item, or may
+    /// come through a scale subresource.
     NotRemovable,
     /// No complete pass is on record that stored it.
     NoPass,

@@ -3,13 +3,16 @@
 //!
 //! | strategy | requests |
 //! |---|---|
-//! | Apply, Merge | the write; the removal of Etch's own entry, if a patch has left one; if it has to be proved, a repeat that must change nothing; each after a dry run if it could take fields from others |
-//! | Rewrite | the identity alone, if that keeps the generation; the rewrite; the removal of Etch's own entry; the proof |
-//! | Follow | the move; the removal of Etch's own entry |
+//! | Apply, Merge | the write; the removal; if it has to be proved, a repeat that must change nothing |
+//! | Rewrite | the identity alone, if that keeps the generation; the rewrite; the removal; the proof |
+//! | Follow | the move; the removal |
 //! | Status | the write, and a repeat that must change nothing, both to the status |
-//! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of Etch's own entry |
-//! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
-//! | with values ([`super::pinned`]) | the write; the removal of Etch's own entry, if the server did not have the values; the proof |
+//! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal |
+//! | of doubtful places ([`super::with_lag_check`]) | a dry run that shows them stored; the same as without |
+//! | with values ([`super::pinned`]) | the write; the removal, if the server lacked the values; the proof |
+//!
+//! The removal takes away Etch's own entry, if a patch has left one. An apply or merge that could take fields
+//! from others is sent as a dry run before.
 //!
 //! Apply, Merge and Rewrite are sent as a patch that checks each field of the object, wherever that does no
 //! harm: see [`presence`].
@@ -244,9 +247,9 @@ impl<'a> WriteMachine<'a> {
         }
     }
 
-    /// Whether the last request found each field of the object on the server that carried it out (fact W30), so
-    /// that only admission can have removed one since. With several versions, that server may store the object
-    /// at another one, which lacks the field.
+    /// Whether the last request found each field of the object on the server that carried it out (fact W30),
+    /// so that only admission can have removed one since. With several versions, that server may store the
+    /// object at another one, which lacks the field.
     fn is_checked(&self) -> bool {
         self.keeps_fields && self.crd.versions().len() == 1
     }

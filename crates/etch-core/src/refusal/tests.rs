@@ -9,8 +9,8 @@ fn refusal(code: u16, message: &str) -> Refusal {
 fn names_who_refused_and_quotes_nothing_else() {
     let refused = refusal(
         422,
-        "crontabs.stable.example.com \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' \
-         denied request: the value hunter2 is frozen",
+        "crontabs.stable.example.com \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding \
+         'freeze' denied request: the value hunter2 is frozen",
     );
     assert_eq!(refused.to_string(), "422 Forbidden by ValidatingAdmissionPolicy freeze");
     for refused in [
@@ -29,8 +29,9 @@ fn names_who_refused_and_quotes_nothing_else() {
 
 #[test]
 fn tells_a_missing_permission_from_a_refusing_webhook() {
-    let message = "crontabs.stable.example.com \"a\" is forbidden: User \"system:serviceaccount:etch-system:etch\" \
-                   cannot create resource \"crontabs\" in API group \"stable.example.com\" in the namespace \"x\"";
+    let message = "crontabs.stable.example.com \"a\" is forbidden: User \
+        \"system:serviceaccount:etch-system:etch\" cannot create resource \"crontabs\" in API group \
+        \"stable.example.com\" in the namespace \"x\"";
     assert_eq!(refusal(403, message).lacking_verb(), Some("create"));
     assert_eq!(
         refusal(403, message).to_string(),
@@ -64,8 +65,11 @@ fn shows_fields_once_the_schema_says_which_of_their_names_are_keys() {
     ]}});
     let refused = Refusal::read(422, None, body.to_string().as_bytes());
     assert_eq!(refused.to_string(), "422 Invalid");
-    let schema = serde_json::json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
-        "hosts": { "type": "object", "additionalProperties": { "type": "string" } }, "size": { "type": "integer" },
+    let schema = serde_json::json!({ "type": "object",
+        "properties": { "spec": { "type": "object", "properties": {
+        "hosts": { "type": "object", "additionalProperties": { "type": "string" } }, "size": {
+            "type": "integer",
+        },
     }}}});
     let schema = Schema::parse(&schema).expect("a schema");
     assert_eq!(refused.without_keys(&schema).to_string(), r#"422 Invalid at .spec.hosts["*"], .spec.size"#);
@@ -96,8 +100,9 @@ fn names_why_a_conversion_webhook_was_not_called_and_quotes_no_answer_of_it() {
 
 #[test]
 fn names_the_key_of_a_value_that_cannot_be_decoded_and_shows_it_to_no_log() {
-    let key = "StorageError: corrupt object, Code: 7, Key: /registry/k.example.com/corrs/default/a, ResourceVersion: 0, \
-               AdditionalErrorMsg: object not decodable revision=234: invalid character 'h', hunter2";
+    let key = "StorageError: corrupt object, Code: 7, Key: /registry/k.example.com/corrs/default/a, \
+        ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=234: invalid character 'h', \
+        hunter2";
     let of = |code: u16, message: &str, reason: &str| {
         let body = serde_json::json!({ "kind": "Status", "reason": reason, "message": message });
         Refusal::read(code, None, body.to_string().as_bytes())

@@ -1,6 +1,6 @@
-//! Whether a pass for the defaults before proves those of the present schema as well: after a rollback all of them
-//! are among those before, and nothing has to be written again. A write would destroy the fields that only the
-//! schema before had.
+//! Whether a pass for the defaults before proves those of the present schema as well: after a rollback all of
+//! them are among those before, and nothing has to be written again. A write would destroy the fields that
+//! only the schema before had.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::report::schema::{is_about, list, past};
 use crate::report::served::served_since;
 use kube_structural_schema::json::{Json, same};
 
-/// The last pass that proves the defaults of the CRD as well as its own, with what was served since: the schemas
-/// that came after it have all of them. No pass for these is on record in the report, which may be about them
-/// or still about those before.
+/// The last pass that proves the defaults of the CRD as well as its own, with what was served since: the
+/// schemas that came after it have all of them. No pass for these is on record in the report, which may be
+/// about them or still about those before.
 pub(super) fn carried(
     report: &DefaultsReportStatus,
     crd: &Crd,
@@ -31,17 +31,17 @@ pub(super) fn carried(
     None
 }
 
-/// Whether an earlier pass proves anything now: one that was not verified may have read objects from a server that
-/// lagged behind and showed no default to ask about.
+/// Whether an earlier pass proves anything now: one that was not verified may have read objects from a server
+/// that lagged behind and showed no default to ask about.
 pub(super) fn proves(earlier: &PreviousDefaults) -> bool {
     earlier.through.is_some() && earlier.verify_at.is_none()
 }
 
-/// Whether nothing that a server stores which lags behind lacks a default: each schema that one may still serve
-/// has all of the CRD's. They are the earlier ones, newest first, up to one that every server served.
+/// Whether nothing that a server stores which lags behind lacks a default: each schema that one may still
+/// serve has all of the CRD's. They are the earlier ones, newest first, up to one that every server served.
 ///
-/// A create stores no default at or below `status` (fact D11), and such a server shows an earlier one there, which
-/// hides that.
+/// A create stores no default at or below `status` (fact D11), and such a server shows an earlier one there,
+/// which hides that.
 pub(super) fn is_lag_harmless(previous: &[PreviousDefaults], crd: &Crd) -> bool {
     if crd.has_status_default() {
         return false;

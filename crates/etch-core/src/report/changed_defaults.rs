@@ -170,7 +170,8 @@ impl ChangedDefaults {
         self.suspects.as_ref().is_some_and(|suspects| suspects.misses_some == Some(true))
     }
 
-    /// Whether an old default that an object shows may not be stored, and a place that it does not show may be.
+    /// Whether an old default that an object shows may not be stored, and a place that it does not show may
+    /// be.
     pub fn servers_may_lag(&self) -> bool {
         self.suspects.as_ref().is_some_and(|suspects| !suspects.is_over)
     }

@@ -1,6 +1,6 @@
 //! The fields that had a default once and have none now, from one report to the next: etcd may hold a stored
-//! default there that no owner names. A field stays remembered while the schema knows it without a default: it
-//! may go later.
+//! default there that no owner names. A field stays remembered while the schema knows it without a default:
+//! it may go later.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -27,8 +27,8 @@ pub struct ObjectLedger {
     pub changes: Arc<[Change]>,
     /// Whether they are still to be followed, or counted, in this object.
     pub concerns: bool,
-    /// Whether a server that lags behind may show the object: with an old default that is not stored, or without
-    /// a place that takes one.
+    /// Whether a server that lags behind may show the object: with an old default that is not stored, or
+    /// without a place that takes one.
     pub servers_may_lag: bool,
     /// Places in the schema at which the object is known to hold nothing.
     pub cleared: BTreeSet<Path>,

@@ -1,5 +1,5 @@
-//! What one report has of a schema: its defaults, how far a pass for them has come, and what of it stays when the
-//! schema changes.
+//! What one report has of a schema: its defaults, how far a pass for them has come, and what of it stays when
+//! the schema changes.
 
 use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaults};
 use crate::crd::Crd;

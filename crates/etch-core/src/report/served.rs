@@ -84,7 +84,9 @@ mod tests {
         let document = json!({
             "metadata": { "name": "things.example.com", "uid": "crd", "generation": 7 },
             "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [
-                version("v1beta1", false, serves_both, json!({})), version("v1", true, true, json!({ "default": 1 })),
+                version("v1beta1", false, serves_both, json!({})), version("v1", true, true, json!({
+                    "default": 1,
+                })),
             ] },
         });
         Crd::read(&Json::from(document)).expect("a CRD")
@@ -94,7 +96,7 @@ mod tests {
         DefaultsReportStatus { generation, served, ..DefaultsReportStatus::default() }
     }
 
-    fn told(report: &DefaultsReportStatus, crd: &Crd) -> Vec<String> {
+    fn reported(report: &DefaultsReportStatus, crd: &Crd) -> Vec<String> {
         let all = served_since(report, crd);
         all.iter().map(|version| format!("{} {}", version.name, version.may_drop_defaults)).collect()
     }
@@ -102,7 +104,7 @@ mod tests {
     #[test]
     fn a_version_that_is_served_no_more_counts_for_what_was_written_while_it_was() {
         let before = report(6, served(&crd(true)));
-        assert_eq!(told(&before, &crd(false)), ["v1 false", "v1beta1 true"]);
+        assert_eq!(reported(&before, &crd(false)), ["v1 false", "v1beta1 true"]);
         assert!(may_drop_defaults(&served_since(&before, &crd(false))));
         assert!(creates_drop_status(&served_since(&before, &crd(false)), &crd(false)));
     }
@@ -111,17 +113,17 @@ mod tests {
     fn a_version_that_has_the_same_schema_by_now_counts_as_it_was() {
         let mut alike = served(&crd(true));
         alike.iter_mut().for_each(|version| version.may_drop_defaults = false);
-        assert_eq!(told(&report(6, alike), &crd(true)), ["v1beta1 true", "v1 false"]);
+        assert_eq!(reported(&report(6, alike), &crd(true)), ["v1beta1 true", "v1 false"]);
         let before = report(6, served(&crd(true)));
-        assert_eq!(told(&before, &crd(true)), ["v1beta1 true", "v1 false"]);
+        assert_eq!(reported(&before, &crd(true)), ["v1beta1 true", "v1 false"]);
     }
 
     #[test]
     fn generations_that_nobody_saw_and_reports_without_versions_count_as_unknown() {
-        assert_eq!(told(&report(5, served(&crd(false))), &crd(false)), ["v1 false", "* true"]);
-        assert_eq!(told(&report(6, Vec::new()), &crd(false)), ["v1 false", "* true"]);
+        assert_eq!(reported(&report(5, served(&crd(false))), &crd(false)), ["v1 false", "* true"]);
+        assert_eq!(reported(&report(6, Vec::new()), &crd(false)), ["v1 false", "* true"]);
         // A generation that is higher than the current one is another past.
-        assert_eq!(told(&report(8, served(&crd(false))), &crd(false)), ["v1 false", "* true"]);
-        assert_eq!(told(&report(7, Vec::new()), &crd(false)), ["v1 false"]);
+        assert_eq!(reported(&report(8, served(&crd(false))), &crd(false)), ["v1 false", "* true"]);
+        assert_eq!(reported(&report(7, Vec::new()), &crd(false)), ["v1 false"]);
     }
 }

@@ -240,8 +240,8 @@ impl ReportState {
         former_defaults::add(&mut self.former, gone.cloned().collect());
     }
 
-    /// Forgets what is on record, which is about another past. That a field had a default stays known: etcd may
-    /// hold it, whenever an object was written.
+    /// Forgets what is on record, which is about another past. That a field had a default stays known: etcd
+    /// may hold it, whenever an object was written.
     pub fn forget_record(&mut self) {
         for past in &mut self.previous {
             (past.through, past.open) = (None, None);

@@ -49,7 +49,9 @@ mod tests {
         let stored = json!({
             "apiVersion": "apiextensions.k8s.io/v1beta1",
             "spec": {
-                "version": "v1beta1", "preserveUnknownFields": false, "validation": { "openAPIV3Schema": { "type": "object" } },
+                "version": "v1beta1", "preserveUnknownFields": false, "validation": {
+                    "openAPIV3Schema": { "type": "object" },
+                },
                 "versions": [{ "name": "v1beta1" }, { "name": "v1", "schema": { "openAPIV3Schema": {} } }],
             },
         });

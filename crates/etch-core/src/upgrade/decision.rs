@@ -57,8 +57,8 @@ pub fn decide(
     }
 }
 
-/// The digest that allows the upgrade which the guard refuses with this answer; `None` if another webhook refuses
-/// it, or the answer is not about an upgrade.
+/// The digest that allows the upgrade which the guard refuses with this answer; `None` if another webhook
+/// refuses it, or the answer is not about an upgrade.
 pub fn digest_of_refusal(refusal: &Refusal) -> Option<&str> {
     // The lines before it quote messages of the CRD's own rules.
     let (_, rest) = refusal.denied_by_webhook(GUARD)?.rsplit_once(ALLOW_ANNOTATION)?;

@@ -174,8 +174,8 @@ fn words(place: &Place) -> String {
     if let Some(Problem::MaybeStoredAt { removed, storage }) = &place.problem {
         let removed = removed.join(" and ");
         return format!(
-            "not known to be stored at {storage}: at {removed} they become unreadable unless written before, as by \
-             `etch persist --every-object`"
+            "not known to be stored at {storage}: at {removed} they become unreadable unless written before, \
+             as by `etch persist --every-object`"
         );
     }
     if place.problem.as_ref().is_some_and(Problem::is_if_stored_elsewhere) {

@@ -7,8 +7,8 @@
 //!
 //! # Laws
 //! 1. An update that cannot touch an object passes without a warning: [`matters`].
-//! 2. What could not be found out is a warning, and refuses nothing. What may happen to a value, by what etcd is
-//!    presumed to hold, counts as what happens.
+//! 2. What could not be found out is a warning, and refuses nothing. What may happen to a value, by what etcd
+//!    is presumed to hold, counts as what happens.
 //! 3. A refusal names the annotation that lets exactly this upgrade, or what is done to this very CRD,
 //!    through.
 

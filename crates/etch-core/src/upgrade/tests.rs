@@ -154,7 +154,8 @@ fn object(short: &InShort) -> Object {
         "metadata": {
             "name": short.name, "namespace": "ns", "uid": short.name,
             "managedFields": [{
-                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{at}"),
+                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1",
+                "apiVersion": format!("example.com/{at}"),
                 "fieldsV1": { "f:spec": owns },
             }],
         },
@@ -241,7 +242,9 @@ fn deleted(names: &[&str], extent: &Extent) -> Findings {
     let mut document = document(
         &json!({
             "v1beta1": { "served": true, "schema": {} },
-            "v1": { "served": true, "storage": true, "schema": { "size": { "type": "integer", "default": 1 } } },
+            "v1": {
+                "served": true, "storage": true, "schema": { "size": { "type": "integer", "default": 1 } },
+            },
         }),
         false,
     )

@@ -12,11 +12,12 @@ pub(super) const NARROWED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade adds or changes a clause of allOf, anyOf, oneOf or not",
     help: "\
-An object that was valid may not satisfy the new clauses. The API server refuses to create it again, and every update that changes
-the object around them.
+An object that was valid may not satisfy the new clauses. The API server refuses to create it again, and every
+update that changes the object around them.
 
-What a clause of allOf says is compared keyword by keyword; other limits than an enum count as new when they move out of it. For anyOf, oneOf and not, every change counts that is not known to
-allow more: if yours allows all that was allowed before, record that with --exceptions.",
+What a clause of allOf says is compared keyword by keyword; other limits than an enum count as new when they
+move out of it. For anyOf, oneOf and not, every change counts that is not known to allow more: if yours allows
+all that was allowed before, record that with --exceptions.",
     check: None,
 };
 
@@ -86,8 +87,8 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
         (None, Some(_)) => changes.add(&NARROWED, pair.path.clone(), "not is new"),
         (Some(_), None) => changes.add(&LOOSENED, pair.path.clone(), "there is no not any more"),
         (Some(old), Some(new)) if judging(old) != judging(new) => {
-            // What the new clause refuses, the old one refused if it allows all that the new one does. The default
-            // of a field may be newer than the clause, so none counts.
+            // What the new clause refuses, the old one refused if it allows all that the new one does. The
+            // default of a field may be newer than the clause, so none counts.
             let mut opposite = Changes::checked_by(changes.checks);
             let clause = Pair { declared: &NOTHING, ..pair.clause(new, old, "not".to_owned()) };
             clause.walk(&mut opposite);

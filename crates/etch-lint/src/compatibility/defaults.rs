@@ -19,9 +19,9 @@ pub(crate) const INVALID: Rule = Rule {
     severity: Severity::Error,
     summary: "a value that the old default stored is invalid after an upgrade",
     help: "\
-Objects hold the old default: those that were written while the schema had it, and those in which `etch persist` or the operator
-stored it. The new schema refuses that value: such an object cannot be created again, and no update may change the field unless
-it replaces the value.
+Objects hold the old default: those that were written while the schema had it, and those in which
+`etch persist` or the operator stored it. The new schema refuses that value: such an object cannot be created
+again, and no update may change the field unless it replaces the value.
 
 Allow the old value as well, or change the objects before the upgrade (`onChange: Follow`).",
     check: None,
@@ -33,8 +33,8 @@ pub(super) const CHANGED: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade changes or removes a default",
     help: "\
-An object that never stored the old default reads another value after the upgrade, or none. `etch impact --live` shows which, and
-`etch persist` before the upgrade keeps their values.",
+An object that never stored the old default reads another value after the upgrade, or none.
+`etch impact --live` shows which, and `etch persist` before the upgrade keeps their values.",
     check: None,
 };
 
@@ -44,8 +44,8 @@ pub(super) const ADDED: Rule = Rule {
     severity: Severity::Info,
     summary: "an upgrade adds a default to a field that was there",
     help: "\
-Objects without the field read the default after the upgrade. A controller that treats an absent field in its own way no longer
-meets one. `etch impact --live` shows which objects gain a value.",
+Objects without the field read the default after the upgrade. A controller that treats an absent field in its
+own way no longer meets one. `etch impact --live` shows which objects gain a value.",
     check: None,
 };
 
@@ -77,8 +77,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 /// The field that holds a value which is judged by itself.
 pub(super) const FIELD: &str = "value";
 
-/// A value at its place as a read makes it, which drops unknown fields and nulls and fills in the defaults below;
-/// with the schema of the object around it. `None` if the schema cannot be parsed.
+/// A value at its place as a read makes it, which drops unknown fields and nulls and fills in the defaults
+/// below; with the schema of the object around it. `None` if the schema cannot be parsed.
 pub(super) fn as_read(value: &Value, schema: &Value) -> Option<(Json, Schema)> {
     let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));
     let schema = Schema::parse(&document).ok()?;
@@ -117,12 +117,12 @@ mod tests {
         let limits =
             |cpu: &Value| json!({ "type": "object", "required": ["cpu"], "properties": { "cpu": cpu } });
         assert_eq!(problem(&json!({}), &limits(&cpu)), None);
-        let told = problem(&json!({}), &limits(&json!({ "type": "integer" })));
-        assert_eq!(told.as_deref(), Some("at cpu: it is required"));
+        let reported = problem(&json!({}), &limits(&json!({ "type": "integer" })));
+        assert_eq!(reported.as_deref(), Some("at cpu: it is required"));
         let few = json!({ "type": "object", "maxProperties": 1, "properties": { "cpu": cpu } });
         assert_eq!(problem(&json!({ "cpu": 1, "mem": 1 }), &few), None, "mem is gone");
         let listed = json!({ "type": "array", "items": { "type": "integer", "minimum": 2 } });
-        let told = problem(&json!([1]), &listed);
-        assert_eq!(told.as_deref(), Some("at [0]: should be greater than or equal to 2"));
+        let reported = problem(&json!([1]), &listed);
+        assert_eq!(reported.as_deref(), Some("at [0]: should be greater than or equal to 2"));
     }
 }

@@ -15,8 +15,8 @@ pub(super) const NARROWED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade removes values from an enum, or adds an enum",
     help: "\
-An object with another value is invalid under the new schema. The API server refuses to create it again, and every update that
-changes the field.
+An object with another value is invalid under the new schema. The API server refuses to create it again, and
+every update that changes the field.
 
 Keep the old value in the enum, and have the controller treat it as the new one.",
     check: None,
@@ -28,8 +28,8 @@ pub(super) const WIDENED: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade adds values to an enum",
     help: "\
-Objects that were valid stay valid, but a client of the old release does not know the new value: a controller after a rollback, or
-one that has not been upgraded yet.",
+Objects that were valid stay valid, but a client of the old release does not know the new value: a controller
+after a rollback, or one that has not been upgraded yet.",
     check: None,
 };
 

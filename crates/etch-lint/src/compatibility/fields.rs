@@ -16,8 +16,9 @@ pub(super) const REMOVED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade removes a field, or no longer keeps unknown fields",
     help: "\
-`kubectl apply` and `kubectl create` refuse a manifest with a field that the schema does not have. Other clients lose the value:
-no reader sees it, and the next write of the object removes it from etcd. With --live, `etch impact` shows the objects.
+`kubectl apply` and `kubectl create` refuse a manifest with a field that the schema does not have. Other
+clients lose the value: no reader sees it, and the next write of the object removes it from etcd. With --live,
+`etch impact` shows the objects.
 
 So goes a field that a new storage version lacks, unless a webhook converts: objects are stored without it.
 

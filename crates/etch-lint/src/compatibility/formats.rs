@@ -13,9 +13,10 @@ pub(super) const CHANGED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade adds or changes a format that the API server checks",
     help: "\
-A value that was valid may not be of the new format, an empty text in particular. The API server refuses to create such an object
-again, and every update that changes the field. It ignores formats that it does not know (ETCH404), and so does this rule. A format
-of numbers refuses nothing where minimum and maximum were as narrow before.",
+A value that was valid may not be of the new format, an empty text in particular. The API server refuses to
+create such an object again, and every update that changes the field. It ignores formats that it does not know
+(ETCH404), and so does this rule. A format of numbers refuses nothing where minimum and maximum were as narrow
+before.",
     check: None,
 };
 

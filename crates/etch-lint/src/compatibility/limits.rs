@@ -16,10 +16,10 @@ pub(super) const RANGE_NARROWED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade narrows the range of a number",
     help: "\
-minimum, maximum or multipleOf is stricter than before, so a number that was valid may be invalid. The API server refuses to
-create such an object again, and every update that changes the field. A limit that is not itself of the type and format beside it, such
-as 0.5 of an integer, refuses all numbers. The server cuts limits when it compares integers with them: below an excluded maximum of 0.9,
-0 is refused.",
+minimum, maximum or multipleOf is stricter than before, so a number that was valid may be invalid. The API
+server refuses to create such an object again, and every update that changes the field. A limit that is not
+itself of the type and format beside it, such as 0.5 of an integer, refuses all numbers. The server cuts
+limits when it compares integers with them: below an excluded maximum of 0.9, 0 is refused.",
     check: None,
 };
 
@@ -29,12 +29,13 @@ pub(super) const LENGTH_NARROWED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade narrows how long a text, list or map may be",
     help: "\
-minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxProperties is stricter than before, or
-`additionalProperties: false` allows no further fields, so a value that was valid may be invalid. The API server refuses to create such an object again, and every update that changes the field. An object
-that reached minProperties by a default has too few fields if the default goes.
+minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxProperties is stricter than before,
+or `additionalProperties: false` allows no further fields, so a value that was valid may be invalid. The API
+server refuses to create such an object again, and every update that changes the field. An object that reached
+minProperties by a default has too few fields if the default goes.
 
-Limits are often added to bring the cost of a validation rule down. Choose one that no existing object exceeds. A limit that the old
-enum, pattern, format or other limits implied is not reported.",
+Limits are often added to bring the cost of a validation rule down. Choose one that no existing object
+exceeds. A limit that the old enum, pattern, format or other limits implied is not reported.",
     check: None,
 };
 

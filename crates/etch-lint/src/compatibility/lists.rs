@@ -15,12 +15,14 @@ pub(super) const NARROWED: Rule = Rule {
     code: "ETCH309",
     name: "list-type-narrowed",
     severity: Severity::Error,
-    summary: "an upgrade makes a list a set or a map, replaces or removes one of its keys, or changes a default that tells items apart",
+    summary: "an upgrade makes a list a set or a map, replaces or removes one of its keys, or changes a \
+        default that tells items apart",
     help: "\
-Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. With another default of a key, or
-in the items of a set, an item becomes another one, which may be there already. An object whose list was valid
-before may be invalid: the API server refuses to create it again, though it accepts updates of it, even of the list. Server-side apply
-cannot read such a list, and forgets who owns the fields of the object.",
+Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. With another
+default of a key, or in the items of a set, an item becomes another one, which may be there already. An object
+whose list was valid before may be invalid: the API server refuses to create it again, though it accepts
+updates of it, even of the list. Server-side apply cannot read such a list, and forgets who owns the fields of
+the object.",
     check: None,
 };
 
@@ -30,10 +32,10 @@ pub(super) const MERGE: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade changes how server-side apply merges a list or an object",
     help: "\
-Objects that were valid stay valid. A list of type atomic, and an object of type atomic, belong to one manager as a whole: appliers
-who used to share them now replace each other's items or get conflicts. In the other direction, an applier who removes an item
-does not remove it from the object until it owns the item. The same holds for a list with a further key: an owner by the old keys owns
-the item again with its next apply.",
+Objects that were valid stay valid. A list of type atomic, and an object of type atomic, belong to one manager
+as a whole: appliers who used to share them now replace each other's items or get conflicts. In the other
+direction, an applier who removes an item does not remove it from the object until it owns the item. The same
+holds for a list with a further key: an owner by the old keys owns the item again with its next apply.",
     check: None,
 };
 
@@ -81,7 +83,8 @@ pub(super) fn items_read_otherwise(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// Keys whose default is another. An object that was written at another version holds the one of that version.
+/// Keys whose default is another. An object that was written at another version holds the one of that
+/// version.
 pub(super) fn key_default_changed(pair: &Pair<'_>, changes: &mut Changes) {
     let (Some(old), Some(new)) = (present(pair.old, "items"), present(pair.new, "items")) else { return };
     if list_type(pair.old) != "map" || list_type(pair.new) != "map" {

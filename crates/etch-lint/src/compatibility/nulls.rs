@@ -14,11 +14,12 @@ pub(super) const REMOVED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade no longer allows nulls where a value must be",
     help: "\
-An object with a null there is invalid under the new schema: an item of a list must not be null, and of a field or a value of a map the
-API server drops the null, though the object must have the field, or a number of fields, or a clause or a rule may need it. The API
-server refuses to create it again, and every update that changes the place. A field with a default gets that instead (ETCH323). Where
-the object need not have the field, this is ETCH327. No enum allows a null, not even one that has it: a nullable field with an enum refuses what another field drops.
-So may clauses and maxProperties of an object around a field that keeps nulls now.",
+An object with a null there is invalid under the new schema: an item of a list must not be null, and of a
+field or a value of a map the API server drops the null, though the object must have the field, or a number of
+fields, or a clause or a rule may need it. The API server refuses to create it again, and every update that
+changes the place. A field with a default gets that instead (ETCH323). Where the object need not have the
+field, this is ETCH327. No enum allows a null, not even one that has it: a nullable field with an enum refuses
+what another field drops. So may clauses and maxProperties of an object around a field that keeps nulls now.",
     check: None,
 };
 
@@ -28,8 +29,9 @@ pub(super) const DROPPED: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade drops nulls that were values",
     help: "\
-The API server drops a null in the field, or in the value of the map, whenever it reads or writes an object. Objects stay valid, but a
-client that tells a null from an absent field no longer meets one. `etch impact --live` shows which objects have one.",
+The API server drops a null in the field, or in the value of the map, whenever it reads or writes an object.
+Objects stay valid, but a client that tells a null from an absent field no longer meets one.
+`etch impact --live` shows which objects have one.",
     check: None,
 };
 
@@ -39,7 +41,8 @@ pub(super) const ADDED: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade allows nulls",
     help: "\
-Objects that were valid stay valid, but a client of the old release may not expect a null, and a default does not replace it.",
+Objects that were valid stay valid, but a client of the old release may not expect a null, and a default does
+not replace it.",
     check: None,
 };
 
@@ -67,8 +70,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// Nulls that the API server used to drop, or to replace by a default, before it validated. An object that was
-/// written at another version holds none of them.
+/// Nulls that the API server used to drop, or to replace by a default, before it validated. An object that
+/// was written at another version holds none of them.
 pub(super) fn refused(pair: &Pair<'_>, changes: &mut Changes) {
     let is_nullable = [pair.old, pair.new].map(|schema| is_set(schema, "nullable"));
     let has_default = [pair.old, pair.new].map(|schema| present(schema, "default").is_some());
@@ -87,7 +90,8 @@ pub(super) fn refused(pair: &Pair<'_>, changes: &mut Changes) {
     changes.add(&REMOVED, pair.path.clone(), message);
 }
 
-/// Whether a null is neither a value nor absent. The values of an enum are compared with everything but a null.
+/// Whether a null is neither a value nor absent. The values of an enum are compared with everything but a
+/// null.
 ///
 /// Source: kube-openapi `pkg/validation/validate/values.go`, `Enum`; clauses do not see a null
 /// (`schema.go`, `Validate`).

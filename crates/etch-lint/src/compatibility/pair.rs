@@ -17,9 +17,9 @@ pub(super) const LOOSENED: Rule = Rule {
     severity: Severity::Info,
     summary: "an upgrade allows values that were refused before",
     help: "\
-A limit, pattern, format, validation rule or clause is weaker than before, or no longer there. All objects that were valid stay
-valid. A client that relies on the old limit, such as a controller of the old release after a rollback, may meet values that it
-does not expect.",
+A limit, pattern, format, validation rule or clause is weaker than before, or no longer there. All objects
+that were valid stay valid. A client that relies on the old limit, such as a controller of the old release
+after a rollback, may meet values that it does not expect.",
     check: None,
 };
 
@@ -166,8 +166,8 @@ impl<'a> Pair<'a> {
         Pair { old, new, declared, path, is_needed, was_required, is_metadata, inside }
     }
 
-    /// Whether some of these keywords of the new schema may refuse a value that was allowed, other than null. What
-    /// clauses of several imply is not worked out.
+    /// Whether some of these keywords of the new schema may refuse a value that was allowed, other than null.
+    /// What clauses of several imply is not worked out.
     pub(super) fn may_refuse(&self, keywords: &[&str]) -> bool {
         let mut part = Map::new();
         // The format of a number counts beside a type.

@@ -11,9 +11,10 @@ pub(super) const CHANGED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade adds or changes a pattern",
     help: "\
-A text that was valid may not match the new pattern, an empty one in particular. The API server refuses to create such an object
-again, and every update that changes the field. A pattern that matches all texts which the old enum, pattern, format and lengths
-allowed is not reported. For very long patterns this is not worked out: record it with --exceptions.",
+A text that was valid may not match the new pattern, an empty one in particular. The API server refuses to
+create such an object again, and every update that changes the field. A pattern that matches all texts which
+the old enum, pattern, format and lengths allowed is not reported. For very long patterns this is not worked
+out: record it with --exceptions.",
     check: None,
 };
 

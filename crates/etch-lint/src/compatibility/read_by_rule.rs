@@ -19,14 +19,17 @@ pub(crate) const READ: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade adds, changes or removes a default that a rule or a clause around the field judges",
     help: "\
-The rule was there before, and judges the default together with what the object sets: an object with `min: 10` breaks
-`self.min <= self.max` once `max` is 5 by default. The API server refuses to create such an object again, and every update that
-changes the object around the rule. `etch impact --live` shows which objects these are.
+The rule was there before, and judges the default together with what the object sets: an object with `min: 10`
+breaks `self.min <= self.max` once `max` is 5 by default. The API server refuses to create such an object
+again, and every update that changes the object around the rule. `etch impact --live` shows which objects
+these are.
 
-The same holds for clauses (allOf, anyOf, oneOf, not) and maxProperties of an object around the field: they are reported where an object
-that was valid may become invalid. What limits of one field imply about another is not worked out.
+The same holds for clauses (allOf, anyOf, oneOf, not) and maxProperties of an object around the field: they
+are reported where an object that was valid may become invalid. What limits of one field imply about another
+is not worked out.
 
-Not reported is a rule that reads no other field and holds with the default, and one that only compares with oldSelf.",
+Not reported is a rule that reads no other field and holds with the default, and one that only compares with
+oldSelf.",
     check: None,
 };
 

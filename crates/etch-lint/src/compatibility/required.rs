@@ -15,12 +15,12 @@ pub(super) const ADDED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade requires a field that was optional or had a default",
     help: "\
-An object without the field is invalid under the new schema. The API server refuses to create it again, and every update that
-changes the object around the field. If the upgrade takes the default from a required field, this holds for every manifest that
-relies on the default.
+An object without the field is invalid under the new schema. The API server refuses to create it again, and
+every update that changes the object around the field. If the upgrade takes the default from a required field,
+this holds for every manifest that relies on the default.
 
-Give the field a default, which the API server fills in before it validates, or leave it optional. A required field with a
-default is not reported.",
+Give the field a default, which the API server fills in before it validates, or leave it optional. A required
+field with a default is not reported.",
     check: None,
 };
 
@@ -30,8 +30,8 @@ pub(super) const REMOVED: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade makes a required field optional",
     help: "\
-Objects that were valid stay valid, but a client of the old release may take the field for granted: a validation rule that uses it
-without has() fails, and a Go client reads the zero value.",
+Objects that were valid stay valid, but a client of the old release may take the field for granted: a
+validation rule that uses it without has() fails, and a Go client reads the zero value.",
     check: None,
 };
 
@@ -82,8 +82,8 @@ pub(super) fn default_gone(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// Whether a field could make a clause hold by its default, and no clause holds any more without a field of the
-/// manifest.
+/// Whether a field could make a clause hold by its default, and no clause holds any more without a field of
+/// the manifest.
 fn holds_by(pair: &Pair<'_>, keyword: &str, name: &str) -> bool {
     let requires = |schema| list(schema, keyword).iter().any(|clause| in_all_of(clause).contains(name));
     let needs_a_field =

@@ -15,10 +15,11 @@ pub(super) const DIVERGE: Rule = Rule {
     severity: Severity::Warning,
     summary: "after an upgrade, objects that are valid at one version may be invalid at another",
     help: "\
-Without a conversion webhook the API server shows an object at every version as it is. An object that is written at one version and
-read at another may be invalid there: a client of the other version cannot change what it has read, and loses fields that its
-version does not have. Versions that differed in the same way before the upgrade are not reported, unless a webhook converted between
-them until then; nothing is with a conversion webhook.",
+Without a conversion webhook the API server shows an object at every version as it is. An object that is
+written at one version and read at another may be invalid there: a client of the other version cannot change
+what it has read, and loses fields that its version does not have. Versions that differed in the same way
+before the upgrade are not reported, unless a webhook converted between them until then; nothing is with a
+conversion webhook.",
     check: None,
 };
 
@@ -47,8 +48,8 @@ pub(super) fn check(old: &Value, new: &Value) -> Vec<Finding> {
     found
 }
 
-/// What refused an object of one version at another before the upgrade: nothing if one was not in use, or if a
-/// webhook converted between them.
+/// What refused an object of one version at another before the upgrade: nothing if one was not in use, or if
+/// a webhook converted between them.
 fn refused_before(old: &Value, from: &str, to: &str) -> Vec<Change> {
     let used = |version| versions::get(old, version).filter(|version| versions::is_in_use(version));
     match (used(from), used(to)) {

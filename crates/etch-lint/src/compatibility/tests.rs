@@ -135,7 +135,8 @@ fn names_and_endpoints_are_compared() {
     assert_eq!(
         found(old, new),
         [
-            "ETCH310 : spec.preserveUnknownFields is no longer true: fields that the schema does not declare are dropped",
+            "ETCH310 : spec.preserveUnknownFields is no longer true: fields that the schema does not declare \
+             are dropped",
             "ETCH312 : spec.names.kind was Thing and is Other",
             "ETCH312 : spec.scope was Namespaced and is Cluster",
             "ETCH326 : spec.conversion.strategy was Webhook and is None",
@@ -155,7 +156,9 @@ fn paths_of_the_scale_subresource_are_compared() {
         version["subresources"] = json!({"scale": scale});
         crd(&[version])
     };
-    let old = json!({"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r", "labelSelectorPath": ".status.s"});
+    let old = json!({
+        "specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r", "labelSelectorPath": ".status.s",
+    });
     let new = json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.r"});
     assert_eq!(
         found(of(old.clone()), of(new.clone())),

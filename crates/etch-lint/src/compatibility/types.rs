@@ -10,9 +10,9 @@ pub(super) const CHANGED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade changes the type of a field",
     help: "\
-Values of the old type are invalid under the new schema. The API server refuses to create such an object again, for example from
-a backup or from a manifest, and every update that changes the field; server-side apply loses the owners of an object that does
-not fit its schema.
+Values of the old type are invalid under the new schema. The API server refuses to create such an object
+again, for example from a backup or from a manifest, and every update that changes the field; server-side
+apply loses the owners of an object that does not fit its schema.
 
 Add a field with another name instead, or a new version with a conversion webhook.",
     check: None,
@@ -24,8 +24,9 @@ pub(super) const WIDENED: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade allows further types for a field",
     help: "\
-Objects that were valid stay valid, but a client of the old release may fail to decode a value of a type that it does not know:
-a Go client that reads an integer fails on 1.5 and on a string, and with it fails every list that contains the object.",
+Objects that were valid stay valid, but a client of the old release may fail to decode a value of a type that
+it does not know: a Go client that reads an integer fails on 1.5 and on a string, and with it fails every list
+that contains the object.",
     check: None,
 };
 
@@ -64,7 +65,8 @@ fn embedded(pair: &Pair<'_>, changes: &mut Changes) {
     let is = |schema| is_set(schema, "x-kubernetes-embedded-resource");
     let message = match (is(pair.old), is(pair.new)) {
         (false, true) => {
-            "the object must be a whole resource now (x-kubernetes-embedded-resource), with apiVersion, kind and valid metadata"
+            "the object must be a whole resource now (x-kubernetes-embedded-resource), with apiVersion, kind \
+             and valid metadata"
         }
         (true, false)
             if !keeps_unknown(pair.new)
@@ -72,7 +74,8 @@ fn embedded(pair: &Pair<'_>, changes: &mut Changes) {
                     .iter()
                     .any(|name| property(pair.new, name).is_none()) =>
         {
-            "the object is no longer a resource (x-kubernetes-embedded-resource): apiVersion, kind and metadata are dropped"
+            "the object is no longer a resource (x-kubernetes-embedded-resource): apiVersion, kind and \
+             metadata are dropped"
         }
         _ => return,
     };

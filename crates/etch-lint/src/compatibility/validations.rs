@@ -15,11 +15,11 @@ pub(super) const ADDED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade adds or changes a validation rule",
     help: "\
-An object that was valid may break the new rule. The API server refuses to create it again, and every update that changes the
-object around the rule. A rule with oldSelf refuses updates only.
+An object that was valid may break the new rule. The API server refuses to create it again, and every update
+that changes the object around the rule. A rule with oldSelf refuses updates only.
 
-A rule whose text differs in more than spaces and comments counts as new: whether one rule allows all that another does is not worked out. If
-the new one does, record that with --exceptions.",
+A rule whose text differs in more than spaces and comments counts as new: whether one rule allows all that
+another does is not worked out. If the new one does, record that with --exceptions.",
     check: None,
 };
 

@@ -15,10 +15,12 @@ pub(super) const REMOVED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade no longer serves a version",
     help: "\
-Manifests and clients that use the version get 404. If objects are stored at it (`status.storedVersions`), the API server refuses
-the CRD; owners of fields in `metadata.managedFields` that name the version make server-side apply fail.
+Manifests and clients that use the version get 404. If objects are stored at it (`status.storedVersions`), the
+API server refuses the CRD; owners of fields in `metadata.managedFields` that name the version make
+server-side apply fail.
 
-Serve the version for a while longer with `deprecated: true`, and have the objects rewritten at the new version.",
+Serve the version for a while longer with `deprecated: true`, and have the objects rewritten at the new
+version.",
     check: None,
 };
 
@@ -28,9 +30,10 @@ pub(super) const RENAMED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade changes the group, the scope or the names of a CRD",
     help: "\
-Group, scope, kind and plural are part of every manifest and of every path in etcd. The API server refuses to change them in a CRD
-that is established; to change them, a user has to delete the CRD and with it all objects. Role-based access rules name the group
-and the plural. `kubectl` finds the type by its singular and its short names, too.",
+Group, scope, kind and plural are part of every manifest and of every path in etcd. The API server refuses to
+change them in a CRD that is established; to change them, a user has to delete the CRD and with it all
+objects. Role-based access rules name the group and the plural. `kubectl` finds the type by its singular and
+its short names, too.",
     check: None,
 };
 
@@ -40,9 +43,9 @@ pub(super) const STORAGE: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade changes the storage version",
     help: "\
-Objects stay in etcd at the old version until they are written. Reads apply the defaults of the version that an object is stored
-at, so they lack those that only the new version has. The old version must stay in the CRD until `status.storedVersions` no longer
-names it.",
+Objects stay in etcd at the old version until they are written. Reads apply the defaults of the version that
+an object is stored at, so they lack those that only the new version has. The old version must stay in the CRD
+until `status.storedVersions` no longer names it.",
     check: None,
 };
 
@@ -52,10 +55,11 @@ pub(super) const ENDPOINT: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade changes subresources, selectable fields, short names or the conversion",
     help: "\
-Objects that were valid stay valid, but requests of clients of the old release may fail or do something else: with a status
-subresource, writes of the object no longer change its status, and without one, writes of `/status` get 404. With another path of
-the scale subresource, `kubectl scale` and autoscalers read or write another field. A field selector that is gone is a 400. Without
-a conversion webhook, values of one version are shown as they are at another.",
+Objects that were valid stay valid, but requests of clients of the old release may fail or do something else:
+with a status subresource, writes of the object no longer change its status, and without one, writes of
+`/status` get 404. With another path of the scale subresource, `kubectl scale` and autoscalers read or write
+another field. A field selector that is gone is a 400. Without a conversion webhook, values of one version are
+shown as they are at another.",
     check: None,
 };
 
@@ -65,8 +69,8 @@ pub(super) const CRD_REMOVED: Rule = Rule {
     severity: Severity::Error,
     summary: "only the files before the upgrade have a CRD",
     help: "\
-A tool that prunes what its manifests no longer have deletes such a CRD, and with it all its objects. Helm, and `kubectl apply`
-without --prune, leave it there with the old schema.
+A tool that prunes what its manifests no longer have deletes such a CRD, and with it all its objects. Helm,
+and `kubectl apply` without --prune, leave it there with the old schema.
 
 Name the file of the CRD as well if it has only moved, or compare the same files with --old git:REVISION.",
     check: None,
@@ -102,10 +106,10 @@ fn storage(spec: &Value) -> Option<&Value> {
     list(spec).find(|version| is_set(version, "storage"))
 }
 
-/// What objects lose because a version without it stores them, the defaults that they get there, and what refuses
-/// them where the version before takes no writes any more: the API server prunes and fills by the schema of the
-/// storage version what is written at another one (facts R12 and R16). What a conversion webhook makes of it is not
-/// known.
+/// What objects lose because a version without it stores them, the defaults that they get there, and what
+/// refuses them where the version before takes no writes any more: the API server prunes and fills by the
+/// schema of the storage version what is written at another one (facts R12 and R16). What a conversion
+/// webhook makes of it is not known.
 pub(super) fn of_storage(old: &Value, new: &Value) -> Vec<Finding> {
     let (Some(before), Some(after)) = (storage(old), storage(new)) else { return Vec::new() };
     if name(before) == name(after) || new["conversion"]["strategy"] == "Webhook" {
@@ -136,7 +140,8 @@ pub(super) fn check(old: &Value, new: &Value, findings: &mut Vec<Finding>) {
     let mut add = |rule, message: String| findings.push(of_crd(rule, message));
     names(old, new, &mut add);
     if is_set(old, "preserveUnknownFields") && !is_set(new, "preserveUnknownFields") {
-        let message = "spec.preserveUnknownFields is no longer true: fields that the schema does not declare are dropped";
+        let message = "spec.preserveUnknownFields is no longer true: fields that the schema does not declare \
+            are dropped";
         add(&fields::REMOVED, message.to_owned());
     }
     let strategy = |spec: &Value| match text(&spec["conversion"], "strategy") {

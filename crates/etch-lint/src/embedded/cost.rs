@@ -11,14 +11,14 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "an expression may exceed the cost limit for a whole request",
     help: "\
-The estimate is the API server's own for rules: the highest cost of an expression within the limits on lengths and
-numbers of items. An expression counts as often as `[*]` lets it run. What has no limit, in the schema or in `object`
-and `facts`, counts as 2,000 characters or items: one loop over such a list is not a finding, a loop inside another one
-is.
+The estimate is the API server's own for rules: the highest cost of an expression within the limits on lengths
+and numbers of items. An expression counts as often as `[*]` lets it run. What has no limit, in the schema or
+in `object` and `facts`, counts as 2,000 characters or items: one loop over such a list is not a finding, a
+loop inside another one is.
 
-Etch serves such an expression, and stops it at run time: it refuses an object that is that large, with the reason. Set
-maxItems, maxLength and maxProperties on the values that it reads. For lists in `object` the finding is information, not
-a mistake.",
+Etch serves such an expression, and stops it at run time: it refuses an object that is that large, with the
+reason. Set maxItems, maxLength and maxProperties on the values that it reads. For lists in `object` the
+finding is information, not a mistake.",
     check: None,
 };
 

@@ -13,9 +13,9 @@ pub(super) const MALFORMED: Rule = Rule {
     severity: Severity::Error,
     summary: "an EmbeddedSchema cannot be served",
     help: "\
-A field of the EmbeddedSchema is unknown or malformed: a path that cannot be parsed, a fact without a value, a schema
-that is not structural or has an invalid default, a resource that no target has. The operator goes on serving the last
-generation that it can serve, and reports Ready=False.
+A field of the EmbeddedSchema is unknown or malformed: a path that cannot be parsed, a fact without a value, a
+schema that is not structural or has an invalid default, a resource that no target has. The operator goes on
+serving the last generation that it can serve, and reports Ready=False.
 
 Correct the field that the finding names.",
     check: None,
@@ -27,8 +27,9 @@ pub(super) const EXPRESSION: Rule = Rule {
     severity: Severity::Error,
     summary: "an expression of an EmbeddedSchema does not compile",
     help: "\
-An expression uses a name that does not exist, mixes types, or is not CEL. The fields of `self` and `item` are those of the
-schema, and `facts` has only the declared facts, so this rule finds a mistyped name before any request.
+An expression uses a name that does not exist, mixes types, or is not CEL. The fields of `self` and `item` are
+those of the schema, and `facts` has only the declared facts, so this rule finds a mistyped name before any
+request.
 
 The functions are those of CRD validation rules in Kubernetes 1.37. Etch does not serve such a generation.",
     check: None,

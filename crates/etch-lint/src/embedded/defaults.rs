@@ -10,9 +10,10 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "the defaults of an empty extension break a rule or the schema",
     help: "\
-The rule sets the defaults in an empty extension, with the constants and fallbacks of facts. If the result is invalid,
-and the extension without the defaults is not, the defaults are the cause: users who omit the field are refused for a
-value that no user wrote. The rule does not set or check defaults that need a fact of the cluster, or another field.
+The rule sets the defaults in an empty extension, with the constants and fallbacks of facts. If the result is
+invalid, and the extension without the defaults is not, the defaults are the cause: users who omit the field
+are refused for a value that no user wrote. The rule does not set or check defaults that need a fact of the
+cluster, or another field.
 
 Correct the default, or the rule.",
     check: None,

@@ -13,14 +13,16 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a path of a default, rule or reference is not in the schema, or a field of it not in the CRD",
     help: "\
-Expressions are checked against the schema of the extension. The paths of `defaults`, `forEach` and `references` are
-not, because a schema need not describe everything. If it describes an object and not the field in it, the name is
-usually mistyped: the default is set where no client reads it, the rule never runs, and the reference is never looked up.
+Expressions are checked against the schema of the extension. The paths of `defaults`, `forEach` and
+`references` are not, because a schema need not describe everything. If it describes an object and not the
+field in it, the name is usually mistyped: the default is set where no client reads it, the rule never runs,
+and the reference is never looked up.
 
-A field of the schema that the CRD of a target does not keep at its path is lost: the API server drops it from requests, and after Etch
-has set it by default.
+A field of the schema that the CRD of a target does not keep at its path is lost: the API server drops it from
+requests, and after Etch has set it by default.
 
-Declare the field, or correct the path. `field` of a rule is not checked: it may name a field that is in no schema.",
+Declare the field, or correct the path. `field` of a rule is not checked: it may name a field that is in no
+schema.",
     check: None,
 };
 

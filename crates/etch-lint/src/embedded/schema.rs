@@ -19,9 +19,9 @@ pub(super) const COST: Rule = Rule {
     summary: "a validation rule of the schema may exceed the cost limit of a CRD",
     help: "\
 The estimate is the API server's own, for a CRD with this schema: the highest cost of a rule of
-`x-kubernetes-validations` within the limits on lengths and numbers of items. An API server refuses a CRD with such a
-rule. Etch serves it, and stops it at run time, as it stops the expressions of a request together: then it refuses the
-request with the reason.
+`x-kubernetes-validations` within the limits on lengths and numbers of items. An API server refuses a CRD with
+such a rule. Etch serves it, and stops it at run time, as it stops the expressions of a request together: then
+it refuses the request with the reason.
 
 Set maxItems, maxLength and maxProperties on the values that the rule reads.",
     check: None,
@@ -37,7 +37,10 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
         "metadata": { "name": "extensions.example.com" },
         "spec": {
             "group": "example.com", "scope": "Cluster",
-            "names": { "kind": "Extension", "listKind": "ExtensionList", "plural": "extensions", "singular": "extension" },
+            "names": {
+                "kind": "Extension", "listKind": "ExtensionList", "plural": "extensions",
+                "singular": "extension",
+            },
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
                 "schema": { "openAPIV3Schema": {

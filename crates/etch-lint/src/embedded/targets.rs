@@ -16,13 +16,13 @@ pub(super) const UNKNOWN: Rule = Rule {
     severity: Severity::Error,
     summary: "a target does not exist in its CRD",
     help: "\
-The CRD of the target, which is among the files, does not have the version or the path. The API server removes fields
-that a schema does not have, so there is never an extension at such a path, and Etch never judges anything. If the CRD has a value of
-another type there than the schema, each extension is refused.
+The CRD of the target, which is among the files, does not have the version or the path. The API server removes
+fields that a schema does not have, so there is never an extension at such a path, and Etch never judges
+anything. If the CRD has a value of another type there than the schema, each extension is refused.
 
-Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own
-group and of admissionregistration.k8s.io. If status is a subresource, they remove it from what is created and updated before
-they ask, and Etch does not judge what is written to the subresource.",
+Targets whose CRD is not among the files are not checked. API servers never send requests about objects of
+Etch's own group and of admissionregistration.k8s.io. If status is a subresource, they remove it from what is
+created and updated before they ask, and Etch does not judge what is written to the subresource.",
     check: None,
 };
 
@@ -32,8 +32,8 @@ pub(super) const TWICE: Rule = Rule {
     severity: Severity::Error,
     summary: "two targets are the same version of the same resource",
     help: "\
-Etch judges the objects of a resource by one path of each EmbeddedSchema, and does not serve an EmbeddedSchema with two targets of
-the same group, version and resource.
+Etch judges the objects of a resource by one path of each EmbeddedSchema, and does not serve an EmbeddedSchema
+with two targets of the same group, version and resource.
 
 Write a path with [*] if the objects hold several extensions, or a second EmbeddedSchema.",
     check: None,

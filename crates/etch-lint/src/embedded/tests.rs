@@ -9,7 +9,11 @@ fn document(more: Value) -> Json {
         "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext" }],
         "schema": { "openAPIV3Schema": { "type": "object", "properties": {
             "size": { "type": "string" }, "count": { "type": "integer" },
-            "disks": { "type": "array", "items": { "type": "object", "properties": { "name": { "type": "string" } } } },
+            "disks": {
+                "type": "array", "items": {
+                    "type": "object", "properties": { "name": { "type": "string" } },
+                },
+            },
         } } },
     });
     spec.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
@@ -46,7 +50,9 @@ fn target(path: &str) -> Value {
 }
 
 fn fact(group: &str, namespace: &str, resource: &str, version: &str, name: &str) -> Value {
-    let object = json!({ "group": group, "version": version, "resource": resource, "namespace": namespace, "name": name });
+    let object = json!({
+        "group": group, "version": version, "resource": resource, "namespace": namespace, "name": name,
+    });
     json!({ "name": "id", "object": object, "path": ".data.id" })
 }
 
@@ -70,12 +76,14 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "facts": [fact("", "n", "secrets", "v1", "system:a.b")] }),
         ),
         (
-            "ETCH201 spec.facts[0].object.namespace no namespace has this name; leave it out for cluster-scoped resources",
+            "ETCH201 spec.facts[0].object.namespace no namespace has this name; leave it out for \
+             cluster-scoped resources",
             json!({ "facts": [fact("", "", "secrets", "v1", "a")] }),
             json!({ "facts": [fact("", "n-1", "secrets", "v1", "a")] }),
         ),
         (
-            "ETCH201 spec.facts[0].object.resource no resource has this name: write its plural, in lower case and without a subresource",
+            "ETCH201 spec.facts[0].object.resource no resource has this name: write its plural, in lower \
+             case and without a subresource",
             json!({ "facts": [fact("apps", "n", "deployments/status", "v1", "a")] }),
             json!({ "facts": [fact("apps", "n", "deployments", "v1", "a")] }),
         ),
@@ -130,32 +138,61 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "targets": [target(".spec.all[*]")] }),
         ),
         (
-            "ETCH203 spec.targets[0].path things.example.com v1 has type array there, and the schema type object; to name its items, write [*] behind it",
+            "ETCH203 spec.targets[0].path things.example.com v1 has type array there, and the schema type \
+             object; to name its items, write [*] behind it",
             json!({ "targets": [target(".spec.all")] }),
             json!({ "targets": [target(".spec.all[*]")] }),
         ),
         (
-            "ETCH201 spec.targets[0].resource no resource has this name: write its plural, in lower case and without a subresource",
-            json!({ "targets": [{ "group": "example.com", "version": "v1", "resource": "things/status", "path": ".spec" }] }),
-            json!({ "targets": [{ "group": "other.com", "version": "v1", "resource": "things", "path": ".spec" }] }),
+            "ETCH201 spec.targets[0].resource no resource has this name: write its plural, in lower case and \
+             without a subresource",
+            json!({
+                "targets": [{
+                    "group": "example.com", "version": "v1", "resource": "things/status", "path": ".spec",
+                }],
+            }),
+            json!({
+                "targets": [{ "group": "other.com", "version": "v1", "resource": "things", "path": ".spec" }],
+            }),
         ),
         (
-            "ETCH205 spec.targets[0].path things.example.com v1 does not keep .count there, which the schema declares",
+            "ETCH205 spec.targets[0].path things.example.com v1 does not keep .count there, which the schema \
+             declares",
             json!({ "targets": [target(".spec.closed")] }),
             json!({ "targets": [target(".spec.ext")] }),
         ),
         (
-            "ETCH401 spec.schema.openAPIV3Schema.properties.size.defualt unknown field \"defualt\": it is accepted here, and has no effect; did you mean default?",
-            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "defualt": "a" } } } } }),
-            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "x-own": "a" } } } } }),
+            "ETCH401 spec.schema.openAPIV3Schema.properties.size.defualt unknown field \"defualt\": it is \
+             accepted here, and has no effect; did you mean default?",
+            json!({
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object", "properties": { "size": { "type": "string", "defualt": "a" } },
+                    },
+                },
+            }),
+            json!({
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object", "properties": { "size": { "type": "string", "x-own": "a" } },
+                    },
+                },
+            }),
         ),
         (
             "ETCH203 spec.targets[0].version things.example.com has no version v2",
-            json!({ "targets": [{ "group": "example.com", "version": "v2", "resource": "things", "path": ".spec.ext" }] }),
-            json!({ "targets": [{ "group": "other.com", "version": "v2", "resource": "things", "path": ".spec" }] }),
+            json!({
+                "targets": [{
+                    "group": "example.com", "version": "v2", "resource": "things", "path": ".spec.ext",
+                }],
+            }),
+            json!({
+                "targets": [{ "group": "other.com", "version": "v2", "resource": "things", "path": ".spec" }],
+            }),
         ),
         (
-            "ETCH204 spec.targets[1] spec.targets[0] is the same version of the same resource; declare this path in another EmbeddedSchema",
+            "ETCH204 spec.targets[1] spec.targets[0] is the same version of the same resource; declare this \
+             path in another EmbeddedSchema",
             json!({ "targets": [target(".spec.ext"), target(".spec.all[*]")] }),
             json!({ "targets": [target(".spec.all[*]")] }),
         ),
@@ -175,7 +212,8 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "defaults": [{ "path": ".size", "value": "'a'" }] }),
         ),
         (
-            "ETCH206 spec.defaults[0] .count is set by default and refused: failed rule: self.?count.orValue(1) > 0",
+            "ETCH206 spec.defaults[0] .count is set by default and refused: failed rule: \
+             self.?count.orValue(1) > 0",
             json!({ "defaults": [{ "path": ".count", "value": "0" }],
                     "rules": [{ "rule": "self.?count.orValue(1) > 0", "field": ".count" }] }),
             json!({ "defaults": [{ "path": ".count", "value": "1" }],
@@ -263,7 +301,10 @@ fn what_cannot_be_read_is_named_field_by_field() {
     let places: Vec<String> = lint_embedded(&document, &[]).iter().map(Finding::place).collect();
     assert_eq!(places, ["spec.enforcement", "spec.rules"]);
     let wrong = json!({
-        "rules": [{ "rule": "true" }, { "rule": 5, "message": [1] }, { "message": "m" }, 7, { "rule": "true", "severity": "No" }],
+        "rules": [
+            { "rule": "true" }, { "rule": 5, "message": [1] }, { "message": "m" }, 7,
+            { "rule": "true", "severity": "No" },
+        ],
         "defaults": [{ "path": ".size", "value": "'a'", "where": "Sometimes" }],
         "facts": [{ "name": "a", "object": { "group": 1 } }],
         "required": { "message": 1 },
@@ -301,13 +342,23 @@ fn a_target_in_a_subresource_is_never_asked_about() {
 
 #[test]
 fn places_in_the_schema_are_the_servers_or_those_of_the_embedded_schema() {
-    let schema = |properties: Value, rules: Value| json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": properties, "x-kubernetes-validations": rules } } });
+    let schema = |properties: Value, rules: Value| {
+        json!({
+            "schema": {
+                "openAPIV3Schema": {
+                    "type": "object", "properties": properties, "x-kubernetes-validations": rules,
+                },
+            },
+        })
+    };
     let typed = |rule: &str| json!([{ "rule": "true" }, { "rule": rule }]);
     let places = |more: Value| -> Vec<String> {
         let line = |line: String| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
         found(more).into_iter().map(line).collect()
     };
-    let below = json!({ "l": { "type": "array", "items": { "type": "object", "x-kubernetes-validations": typed("self.x") } } });
+    let below = json!({
+        "l": { "type": "array", "items": { "type": "object", "x-kubernetes-validations": typed("self.x") } },
+    });
     assert_eq!(
         places(schema(below, typed("self.y"))),
         [

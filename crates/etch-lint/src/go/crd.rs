@@ -20,12 +20,12 @@ pub(super) const LACKS: Rule = Rule {
     severity: Severity::Warning,
     summary: "a field in Go has a default that the generated CRD lacks",
     help: "\
-The server fills in the defaults of the CRD, so the default of the type never applies. Either the CRD is older than the type,
-or the generator does not read the marker: controller-gen reads `+kubebuilder:default` and `+default` on fields, but not
-`+default=ref(…)`, `+k8s:default`, or markers on types.
+The server fills in the defaults of the CRD, so the default of the type never applies. Either the CRD is older
+than the type, or the generator does not read the marker: controller-gen reads `+kubebuilder:default` and
+`+default` on fields, but not `+default=ref(…)`, `+k8s:default`, or markers on types.
 
-Generate the CRD again, or write `+kubebuilder:default` on the field. Fields that the CRD does not have at all are not
-reported.",
+Generate the CRD again, or write `+kubebuilder:default` on the field. Fields that the CRD does not have at all
+are not reported.",
     check: None,
 };
 
@@ -35,11 +35,11 @@ pub(super) const UNMARKED: Rule = Rule {
     severity: Severity::Warning,
     summary: "a generated CRD has a default for which the field in Go has no marker",
     help: "\
-The next time the CRD is generated, the default is gone. Either the CRD is older than the type, or something adds the
-default after the generator, and readers of the Go type do not see it.
+The next time the CRD is generated, the default is gone. Either the CRD is older than the type, or something
+adds the default after the generator, and readers of the Go type do not see it.
 
-Add a marker to the field, or generate the CRD again. In a CRD that controller-gen annotated, a marker that it does not read
-counts as none.",
+Add a marker to the field, or generate the CRD again. In a CRD that controller-gen annotated, a marker that it
+does not read counts as none.",
     check: None,
 };
 
@@ -49,8 +49,8 @@ pub(super) const DIFFERS: Rule = Rule {
     severity: Severity::Warning,
     summary: "a generated CRD has another default than the field in Go",
     help: "\
-The server fills in the defaults of the CRD; programs and documentation that use the Go type expect something else. Most
-likely the CRD is older than the type.
+The server fills in the defaults of the CRD; programs and documentation that use the Go type expect something
+else. Most likely the CRD is older than the type.
 
 Generate the CRD again, or correct the marker.",
     check: None,
@@ -199,7 +199,8 @@ impl<'a> Compare<'a, '_> {
                 (
                     &LACKS,
                     format!(
-                        "+{unread} of its type has no default in the CRD at {at}; controller-gen reads it on fields alone"
+                        "+{unread} of its type has no default in the CRD at {at}; controller-gen reads it on \
+                         fields alone"
                     ),
                 )
             }

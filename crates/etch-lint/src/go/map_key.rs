@@ -8,14 +8,15 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH105",
     name: "go-list-map-key",
     severity: Severity::Error,
-    summary: "a list with keys in Go is not of type map, or a key is no scalar field, or neither required nor has a default",
+    summary: "a list with keys in Go is not of type map, or a key is no scalar field, or neither required \
+        nor has a default",
     help: "\
-The keys of a list of type map identify its items. An item without a key has no identity, and server-side apply cannot merge
-it: associative keys must be required or defaulted (KEP-1929, Motivation). The server refuses a new CRD with a key that is
-neither, that is no scalar, or of a list that is not of type map.
+The keys of a list of type map identify its items. An item without a key has no identity, and server-side
+apply cannot merge it: associative keys must be required or defaulted (KEP-1929, Motivation). The server
+refuses a new CRD with a key that is neither, that is no scalar, or of a list that is not of type map.
 
-Remove `omitempty` and `+optional` from the key, mark it `+required`, or give it a default. Items declared in packages
-that are not read cannot be checked.",
+Remove `omitempty` and `+optional` from the key, mark it `+required`, or give it a default. Items declared in
+packages that are not read cannot be checked.",
     check: None,
 };
 

@@ -16,12 +16,14 @@ pub(super) const UNREADABLE: Rule = Rule {
     severity: Severity::Error,
     summary: "a marker of a default cannot be read",
     help: "\
-`+default=` and `+k8s:default=` take JSON in one line (KEP-1929, Marker format), or `ref(Name)` for a constant. A string
-needs double quotes. `+kubebuilder:default=` takes controller-gen's own syntax: strings may omit the quotes, and lists are
-in braces. Generators fail on a value that they cannot read, or omit the default.
+`+default=` and `+k8s:default=` take JSON in one line (KEP-1929, Marker format), or `ref(Name)` for a
+constant. A string needs double quotes. `+kubebuilder:default=` takes controller-gen's own syntax: strings may
+omit the quotes, and lists are in braces. Generators fail on a value that they cannot read, or omit the
+default.
 
-Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`, `+kubebuilder:default={\"a\"}`. In both,
-whole numbers are plain decimal digits: controller-gen takes 0644 for 644, and fails on 0x1F, 0o17, 0b1 and 1_000.",
+Write the value in the syntax of the marker: `+default=\"a\"`, `+default=[\"a\"]`,
+`+kubebuilder:default={\"a\"}`. In both, whole numbers are plain decimal digits: controller-gen takes 0644 for
+644, and fails on 0x1F, 0o17, 0b1 and 1_000.",
     check: None,
 };
 
@@ -31,13 +33,14 @@ pub(super) const MISFIT: Rule = Rule {
     severity: Severity::Error,
     summary: "a default does not fit the Go type of its field, or lacks a required field",
     help: "\
-The server refuses a CRD whose default does not have the type of its field. It may accept one that the Go type cannot hold,
-such as 256 in uint8 or \"soon\" in metav1.Duration: then the program that reads it fails, or loses items of a list. A frequent
-cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces. The server also
-refuses a default that lacks a required field, even if that field has a default itself.
+The server refuses a CRD whose default does not have the type of its field. It may accept one that the Go type
+cannot hold, such as 256 in uint8 or \"soon\" in metav1.Duration: then the program that reads it fails, or
+loses items of a list. A frequent cause is `+kubebuilder:default=[]`, which controller-gen reads as a string:
+its lists are in braces. The server also refuses a default that lacks a required field, even if that field has
+a default itself.
 
-Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere, also for a
-list that is a type with a name, if controller-gen is older than 0.23.",
+Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]`
+elsewhere, also for a list that is a type with a name, if controller-gen is older than 0.23.",
     check: None,
 };
 
@@ -47,9 +50,9 @@ pub(super) const DISAGREE: Rule = Rule {
     severity: Severity::Warning,
     summary: "two markers give the same field different defaults",
     help: "\
-Each generator reads its own markers, so the schema and the defaulting functions differ; if controller-gen reads both
-`+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to serve both. If the same
-marker is there twice, controller-gen takes the last one and reports nothing.
+Each generator reads its own markers, so the schema and the defaulting functions differ; if controller-gen
+reads both `+default` and `+kubebuilder:default`, the latter wins. KEP-1929 (Summary) intends `+default` to
+serve both. If the same marker is there twice, controller-gen takes the last one and reports nothing.
 
 Write one marker, or the same value in both.",
     check: None,
@@ -132,7 +135,8 @@ impl Holder<'_> {
                 return None;
             }
             if self.resolved.length.is_none() {
-                let text = "controller-gen before 0.23 writes {} for a list that is a type with a name; write +default=[]";
+                let text = "controller-gen before 0.23 writes {} for a list that is a type with a name; \
+                    write +default=[]";
                 return Some(text.to_owned());
             }
         }

@@ -12,10 +12,11 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a comment looks like the marker of a default, and no generator reads it",
     help: "\
-Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker is a line of
-its own right above the field, or one comment above that: `//`, `+`, the name, `=` and the value. Case counts, and no space
-may stand within the name or before the equals sign. `+kubebuilder:default:=1` is read, and so is
-`+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`. Above a type only `+default=` is read.
+Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker
+is a line of its own right above the field, or one comment above that: `//`, `+`, the name, `=` and the value.
+Case counts, and no space may stand within the name or before the equals sign. `+kubebuilder:default:=1` is
+read, and so is `+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`. Above a type only
+`+default=` is read.
 
 Write the marker that the finding names: `+kubebuilder:default=`, `+default=` or `+k8s:default=`.",
     check: None,
@@ -55,8 +56,8 @@ fn misspelt(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
 fn above_type(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
     let is_own = |marker: &&Marker| Source::of(marker) == Some(Source::Kubebuilder);
     markers.iter().filter(is_own).map(|marker| {
-        let message = "+kubebuilder:default stands above a type, and controller-gen reads it above fields only; write it \
-                       above the fields of the type, or +default= here";
+        let message = "+kubebuilder:default stands above a type, and controller-gen reads it above fields \
+            only; write it above the fields of the type, or +default= here";
         (&marker.at, message.to_owned())
     })
 }

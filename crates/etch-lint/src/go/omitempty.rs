@@ -9,12 +9,14 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a struct field in Go has omitempty and no pointer",
     help: "\
-Go's encoder never omits a struct: it writes the field as `{}`, with or without omitempty. The generated schema makes the
-field optional, so users of YAML omit it, while Go clients send an object that must be complete and gets the defaults of its
-fields. KEP-1929 (Changes to kubebuilder/default-gen) forbids omitempty on such fields.
+Go's encoder never omits a struct: it writes the field as `{}`, with or without omitempty. The generated
+schema makes the field optional, so users of YAML omit it, while Go clients send an object that must be
+complete and gets the defaults of its fields. KEP-1929 (Changes to kubebuilder/default-gen) forbids omitempty
+on such fields.
 
-If the field may be absent, make it a pointer or, from Go 1.24 on, use `omitzero`; or remove omitempty and give it
-`default: {}`. Not reported are metadata, and spec and status of whole objects, which every client sends.",
+If the field may be absent, make it a pointer or, from Go 1.24 on, use `omitzero`; or remove omitempty and
+give it `default: {}`. Not reported are metadata, and spec and status of whole objects, which every client
+sends.",
     check: None,
 };
 

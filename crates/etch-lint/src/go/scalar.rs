@@ -9,18 +9,20 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH101",
     name: "go-unset-scalar",
     severity: Severity::Warning,
-    summary: "a scalar field in Go has a default other than its zero value, and neither a pointer nor omitempty",
+    summary: "a scalar field in Go has a default other than its zero value, and neither a pointer nor \
+        omitempty",
     help: "\
-Go always writes such a field: an unset one as its zero value. A CRD's default does not replace a value that is present, so
-Go clients never get the default, and users of YAML do; for built-in types the default replaces a zero that a user set on
-purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
+Go always writes such a field: an unset one as its zero value. A CRD's default does not replace a value that
+is present, so Go clients never get the default, and users of YAML do; for built-in types the default replaces
+a zero that a user set on purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default
+is the zero value.
 
-The same holds for structs that write their JSON themselves, such as metav1.Duration, resource.Quantity, intstr.IntOrString
-and those with a MarshalJSON of their own, and for arrays such as [2]int32, with omitempty as well: that omits neither. An
-unset metav1.Time is null, which the server replaces with the default.
+The same holds for structs that write their JSON themselves, such as metav1.Duration, resource.Quantity,
+intstr.IntOrString and those with a MarshalJSON of their own, and for arrays such as [2]int32, with omitempty
+as well: that omits neither. An unset metav1.Time is null, which the server replaces with the default.
 
-Add `omitempty` to the json tag; for a struct or an array make it `omitzero`, from Go 1.24 on. If users must be able to set
-the zero value as well, make the field a pointer.",
+Add `omitempty` to the json tag; for a struct or an array make it `omitzero`, from Go 1.24 on. If users must
+be able to set the zero value as well, make the field a pointer.",
     check: None,
 };
 

@@ -11,12 +11,14 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Info,
     summary: "an optional scalar field in Go has neither a pointer, omitempty nor a default",
     help: "\
-Go always writes such a field, an unset one as its zero value, while users of YAML may omit it: the same object is stored in
-two forms, and `has(self.field)` in a rule holds for one of them. KEP-1929 (Changes to kubebuilder/default-gen, rule 4) has
-the generator write the zero value as the default; kube-openapi does, controller-gen does not.
+Go always writes such a field, an unset one as its zero value, while users of YAML may omit it: the same
+object is stored in two forms, and `has(self.field)` in a rule holds for one of them. KEP-1929 (Changes to
+kubebuilder/default-gen, rule 4) has the generator write the zero value as the default; kube-openapi does,
+controller-gen does not.
 
-Add the zero value as the default, such as `+kubebuilder:default=0`, or `omitempty` to the json tag. Only packages with
-controller-gen markers are checked; not reported are required fields, which users may not omit, and fields of a status.",
+Add the zero value as the default, such as `+kubebuilder:default=0`, or `omitempty` to the json tag. Only
+packages with controller-gen markers are checked; not reported are required fields, which users may not omit,
+and fields of a status.",
     check: None,
 };
 

@@ -12,8 +12,9 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a struct field in Go has no pointer and a default other than {}",
     help: "\
-Go always writes such a field, as `{}` if nothing is set, so the default never applies to objects from Go clients: they
-get the defaults of the fields instead, and users of YAML get this one. KEP-1929 (Non-pointer structs) forbids it.
+Go always writes such a field, as `{}` if nothing is set, so the default never applies to objects from Go
+clients: they get the defaults of the fields instead, and users of YAML get this one. KEP-1929 (Non-pointer
+structs) forbids it.
 
 Give the fields their defaults and the struct `{}`, or make the field a pointer.",
     check: None,

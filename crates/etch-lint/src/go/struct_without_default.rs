@@ -11,13 +11,14 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a struct field in Go has no pointer, defaults inside, and no `default: {}`",
     help: "\
-Go always writes such a field, as `{}` if nothing is set, and the defaults inside apply. Users of YAML who omit it get
-none of them, or the server refuses the object if the field is required. KEP-1929 (Non-pointer structs) has the
-generator write `default: {}`; kube-openapi does, controller-gen does not.
+Go always writes such a field, as `{}` if nothing is set, and the defaults inside apply. Users of YAML who
+omit it get none of them, or the server refuses the object if the field is required. KEP-1929 (Non-pointer
+structs) has the generator write `default: {}`; kube-openapi does, controller-gen does not.
 
-Add `+kubebuilder:default={}` to the field, or make it a pointer if it may be absent. Only packages with controller-gen
-markers are checked; not reported are spec and status of objects and templates, nor structs for which the API server may
-refuse `default: {}`: a field in it is required, even if that has a default, or a marker such as ExactlyOneOf asks for one.",
+Add `+kubebuilder:default={}` to the field, or make it a pointer if it may be absent. Only packages with
+controller-gen markers are checked; not reported are spec and status of objects and templates, nor structs for
+which the API server may refuse `default: {}`: a field in it is required, even if that has a default, or a
+marker such as ExactlyOneOf asks for one.",
     check: None,
 };
 

@@ -41,7 +41,8 @@ fn structs_of_kubernetes_are_always_sent() {
         assert_eq!(of(kind, ",omitzero", default), [""; 0], "{kind}");
         assert_eq!(of(&format!("*{kind}"), ",omitempty", default), [""; 0], "{kind}");
         let defined = format!(
-            "type Own {kind}\n\ntype Spec struct {{\n{default}\n\tF Own `json:\"f,omitempty\"`\n\tL []{kind} `json:\"l,omitempty\"`\n}}"
+            "type Own {kind}\n\ntype Spec struct {{\n{default}\n\tF Own `json:\"f,omitempty\"`\n\tL []{kind} \
+             `json:\"l,omitempty\"`\n}}"
         );
         assert_eq!(found(&defined), ["Spec.F ETCH102", "Spec.F ETCH104"], "{kind}");
     }
@@ -91,8 +92,8 @@ fn an_empty_list_of_a_named_type_is_written_in_the_syntax_of_kep_1929() {
         let field = format!("\t// +kubebuilder:default={{}}\n\tF {kind} `json:\"f\"`");
         messages(&format!("type Names []string\n\ntype Spec struct {{\n{field}\n}}"))
     };
-    let told = "+kubebuilder:default: controller-gen before 0.23 writes {} for a list that is a type with a name; \
-                write +default=[]";
-    assert_eq!(of("Names"), [told]);
+    let reported = "+kubebuilder:default: controller-gen before 0.23 writes {} for a list that is a type \
+        with a name; write +default=[]";
+    assert_eq!(of("Names"), [reported]);
     assert_eq!(of("[]string"), [""; 0]);
 }

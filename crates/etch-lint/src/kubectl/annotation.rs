@@ -13,9 +13,9 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "kubectl apply refuses the CRD, because its last-applied annotation is too long",
     help: "\
-kubectl apply stores the whole document in the annotation kubectl.kubernetes.io/last-applied-configuration, and the API server refuses
-annotations of more than 262144 bytes together: `metadata.annotations: Too long`. create, replace and apply --server-side store no
-such annotation.
+kubectl apply stores the whole document in the annotation kubectl.kubernetes.io/last-applied-configuration,
+and the API server refuses annotations of more than 262144 bytes together: `metadata.annotations: Too long`.
+create, replace and apply --server-side store no such annotation.
 
 Shorten the descriptions (controller-gen crd:maxDescLen=0), or tell users to apply with --server-side.",
     check: None,
@@ -32,8 +32,8 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
     if size > LIMIT {
         let place = vec![Part::Field("metadata".to_owned()), Part::Field("annotations".to_owned())];
         let message = format!(
-            "kubectl apply would store {size} bytes of annotations, and the API server refuses more than {LIMIT}; use kubectl \
-             apply --server-side"
+            "kubectl apply would store {size} bytes of annotations, and the API server refuses more than \
+             {LIMIT}; use kubectl apply --server-side"
         );
         found.push(at(&RULE, crd, place, message));
     }

@@ -11,9 +11,9 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "a key occurs twice, and kubectl takes the last one",
     help: "\
-A mapping of YAML or JSON has the same key twice. kubectl takes the last value without a word, and so does `etch`. Other tools
-take the first, or refuse the file. If one of the keys is a text and the other a number or a boolean, as '1' and 1, kubectl
-takes now the one, now the other value.
+A mapping of YAML or JSON has the same key twice. kubectl takes the last value without a word, and so does
+`etch`. Other tools take the first, or refuse the file. If one of the keys is a text and the other a number or
+a boolean, as '1' and 1, kubectl takes now the one, now the other value.
 
 Remove the one that is not meant.",
     check: None,

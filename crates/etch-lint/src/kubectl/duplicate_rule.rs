@@ -15,9 +15,10 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Warning,
     summary: "kubectl apply --server-side refuses the CRD for a validation rule that occurs twice",
     help: "\
-For server-side apply, x-kubernetes-validations is a list of type map with the key `rule`, so two rules of the same text at one place
-are `duplicate entries for key`. create, replace and client-side apply accept them; Flux and Argo CD (with ServerSideApply=true)
-do not. Below `items` and `additionalProperties` server-side apply accepts them as well, and the rule reports nothing.
+For server-side apply, x-kubernetes-validations is a list of type map with the key `rule`, so two rules of the
+same text at one place are `duplicate entries for key`. create, replace and client-side apply accept them;
+Flux and Argo CD (with ServerSideApply=true) do not. Below `items` and `additionalProperties` server-side
+apply accepts them as well, and the rule reports nothing.
 
 Remove one of them. If they differ in their messages, combine these.",
     check: None,

@@ -15,14 +15,16 @@ pub(crate) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "kubectl refuses the CRD for a field or keyword that does not exist, or the server drops it",
     help: "\
-kubectl asks the API server to decode strictly: create, apply and replace fail with `strict decoding error: unknown field`, and
-apply --server-side with `field not declared in schema`. Case counts: `Default` is no `default`. With --validate=ignore or warn the
-field is dropped, and so is what it was meant to say; the same happens to clients that do not ask for strict decoding.
+kubectl asks the API server to decode strictly: create, apply and replace fail with
+`strict decoding error: unknown field`, and apply --server-side with `field not declared in schema`. Case
+counts: `Default` is no `default`. With --validate=ignore or warn the field is dropped, and so is what it was
+meant to say; the same happens to clients that do not ask for strict decoding.
 
-Below `items` and `additionalProperties` the API server drops the field and reports nothing, whatever the client asks for.
+Below `items` and `additionalProperties` the API server drops the field and reports nothing, whatever the
+client asks for.
 
-The schema of an EmbeddedSchema may have any field, so no API server refuses it there, and it has no effect. Fields that begin with `x-` are
-not reported there, unless they begin with `x-kubernetes-`.",
+The schema of an EmbeddedSchema may have any field, so no API server refuses it there, and it has no effect.
+Fields that begin with `x-` are not reported there, unless they begin with `x-kubernetes-`.",
     check: None,
 };
 

@@ -4,8 +4,10 @@ use super::super::refusal::Part;
 use super::*;
 
 fn crd(spec: Value) -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
             "versions": [{"name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}})
 }
@@ -26,11 +28,13 @@ const AT: &str = "spec.versions[0].schema.openAPIV3Schema.properties.spec";
 
 #[test]
 fn unknown_fields_are_found_at_every_place() {
-    let mut document = crd(
-        json!({"type": "object", "properties": {"defualt": {"type": "string", "defualt": "x"}, "b": {"Type": "string"}},
-        "default": {"any": 1}, "items": [{"minimun": 1}], "allOf": [{"xyzzy": 1}], "additionalProperties": {"patern": "x"},
-        "x-kubernetes-validations": [{"rule": "true", "reasn": "x"}], "externalDocs": {"uri": "x"}}),
-    );
+    let mut document =
+        crd(json!({"type": "object", "properties": {"defualt": {"type": "string", "defualt": "x"},
+            "b": {"Type": "string"}},
+        "default": {"any": 1}, "items": [{"minimun": 1}], "allOf": [{"xyzzy": 1}], "additionalProperties": {
+            "patern": "x",
+        },
+        "x-kubernetes-validations": [{"rule": "true", "reasn": "x"}], "externalDocs": {"uri": "x"}}));
     document["sepc"] = json!({});
     document["metadata"]["anotations"] = json!({});
     document["metadata"]["labels"] = json!({"any": "x"});
@@ -95,14 +99,17 @@ fn rules_that_occur_twice_are_found() {
     let rules = json!([{"rule": "self > 1"}, {"rule": "self > 2"}, {"rule": "self > 1", "message": "x"}]);
     let found = found(crd(json!({"type": "integer", "x-kubernetes-validations": rules})), None);
     let expected = format!(
-        "ETCH402 v1 {AT}.x-kubernetes-validations[2]: kubectl apply --server-side refuses duplicate entries for key [rule=\"self > 1\"]"
+        "ETCH402 v1 {AT}.x-kubernetes-validations[2]: kubectl apply --server-side refuses duplicate entries \
+         for key [rule=\"self > 1\"]"
     );
     assert_eq!(found, [expected]);
 }
 
 #[test]
 fn what_the_server_reads_leniently_loses_unknown_fields_and_may_repeat_rules() {
-    let inner = json!({"type": "integer", "defualt": 1, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "true"}]});
+    let inner = json!({
+        "type": "integer", "defualt": 1, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "true"}],
+    });
     let unknown = |place: &str, consequence: &str| {
         format!(
             "ETCH401 v1 {AT}.{place}.defualt: unknown field \"defualt\": {consequence}; did you mean default?"
@@ -130,10 +137,19 @@ fn what_the_server_reads_leniently_loses_unknown_fields_and_may_repeat_rules() {
 #[test]
 fn what_the_server_warns_of_is_found_unless_it_is_known() {
     let schema = json!({"type": "object", "properties": {
-        "a": {"type": "string", "format": "hostname2"}, "b": {"type": "integer", "format": "uint8"}, "c": {"type": "integer", "format": "int32"},
-        "d": {"type": "string", "format": "int32"}, "e": {"type": "string", "format": "date-time"}, "f": {"type": "number", "format": "double"},
-        "g": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object", "x-kubernetes-map-type": "atomic"}},
-        "h": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}, "i": {"type": "object", "format": "date"}}});
+        "a": {"type": "string", "format": "hostname2"}, "b": {"type": "integer", "format": "uint8"}, "c": {
+            "type": "integer", "format": "int32",
+        },
+        "d": {"type": "string", "format": "int32"}, "e": {"type": "string", "format": "date-time"}, "f": {
+            "type": "number", "format": "double",
+        },
+        "g": {
+            "type": "array", "x-kubernetes-list-type": "set", "items": {
+                "type": "object", "x-kubernetes-map-type": "atomic",
+            },
+        },
+        "h": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "i": {"type": "object", "format": "date"}}});
     let warning = |code: &str, place: &str, text: &str| {
         format!("{code} v1 {AT}.properties.{place}: the API server warns: {text}")
     };
@@ -144,7 +160,8 @@ fn what_the_server_warns_of_is_found_unless_it_is_known() {
         warning(
             "ETCH405",
             "g.x-kubernetes-list-type",
-            "x-kubernetes-list-type: set for items of type \"object\" is not supported by server-side apply or CEL validation rules",
+            "x-kubernetes-list-type: set for items of type \"object\" is not supported by server-side apply \
+             or CEL validation rules",
         ),
         warning("ETCH404", "i.format", "unrecognized format \"date\""),
     ];

@@ -21,9 +21,10 @@ pub(super) const FORMAT: Rule = Rule {
     severity: Severity::Warning,
     summary: "the API server warns of a format that it does not know",
     help: "\
-The API server accepts the CRD with the warning `unrecognized format`, and does not check values against the format. Formats that
-it knows belong to a type: int32 and int64 to integer, float and double to number, all others to string. When an update brings no
-format that the existing CRD does not have, the server does not warn.
+The API server accepts the CRD with the warning `unrecognized format`, and does not check values against the
+format. Formats that it knows belong to a type: int32 and int64 to integer, float and double to number, all
+others to string. When an update brings no format that the existing CRD does not have, the server does not
+warn.
 
 Remove the format, or write what it means as minimum, maximum, a pattern or a validation rule.",
     check: None,
@@ -35,8 +36,9 @@ pub(super) const SET: Rule = Rule {
     severity: Severity::Warning,
     summary: "the API server warns of a set whose items are objects or lists",
     help: "\
-The API server refuses objects with equal items in such a set, after it has filled in the defaults of the items, but server-side
-apply and validation rules do not support it: they treat the list in other ways. Since Kubernetes 1.37 the API server warns of it.
+The API server refuses objects with equal items in such a set, after it has filled in the defaults of the
+items, but server-side apply and validation rules do not support it: they treat the list in other ways. Since
+Kubernetes 1.37 the API server warns of it.
 
 Use a list of type map with a key, or of type atomic.",
     check: None,
@@ -46,7 +48,7 @@ Use a list of type map with a key, or of type atomic.",
 const SETS_SINCE: u32 = 37;
 
 pub(super) fn check(crd: &Json, old: Option<&Json>, releases: &[Release], found: &mut Vec<Finding>) {
-    let known: BTreeSet<(&str, String)> = old.map(said).unwrap_or_default();
+    let known: BTreeSet<(&str, String)> = old.map(wording).unwrap_or_default();
     let warns_of_sets = releases.iter().any(|release| release.minor() >= SETS_SINCE);
     nodes::schemas(crd, &mut |Node { value: schema, place, .. }| {
         let mut warn = |rule: &'static Rule, keyword: &str, text: String| {
@@ -66,13 +68,13 @@ pub(super) fn check(crd: &Json, old: Option<&Json>, releases: &[Release], found:
 }
 
 /// The warnings that a CRD has got already.
-fn said(crd: &Json) -> BTreeSet<(&'static str, String)> {
-    let mut said = BTreeSet::new();
+fn wording(crd: &Json) -> BTreeSet<(&'static str, String)> {
+    let mut wording = BTreeSet::new();
     nodes::schemas(crd, &mut |Node { value: schema, .. }| {
-        said.extend(format(schema).map(|text| (FORMAT.code, text)));
-        said.extend(set(schema).map(|text| (SET.code, text)));
+        wording.extend(format(schema).map(|text| (FORMAT.code, text)));
+        wording.extend(set(schema).map(|text| (SET.code, text)));
     });
-    said
+    wording
 }
 
 fn format(schema: &Value) -> Option<String> {
@@ -86,7 +88,8 @@ fn set(schema: &Value) -> Option<String> {
     let is_it = schema["x-kubernetes-list-type"] == "set" && matches!(kind, "object" | "array");
     is_it.then(|| {
         format!(
-            "x-kubernetes-list-type: set for items of type {kind:?} is not supported by server-side apply or CEL validation rules"
+            "x-kubernetes-list-type: set for items of type {kind:?} is not supported by server-side apply or \
+             CEL validation rules"
         )
     })
 }

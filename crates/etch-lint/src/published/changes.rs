@@ -263,12 +263,16 @@ mod tests {
 
     #[test]
     fn a_shared_definition_changes_once() {
-        let before = spec(
-            json!({"a": {"default": 1}, "b": {"default": "x"}, "c": {"items": {"default": 0}}, "d": {"default": 2.0}}),
-        );
-        let after = spec(
-            json!({"a": {"default": 5}, "c": {}, "d": {"default": 2}, "e": {"default": {}}, "f": {"type": "string"}}),
-        );
+        let before = spec(json!({
+            "a": {"default": 1}, "b": {"default": "x"}, "c": {"items": {"default": 0}}, "d": {
+                "default": 2.0,
+            },
+        }));
+        let after = spec(json!({
+            "a": {"default": 5}, "c": {}, "d": {"default": 2}, "e": {"default": {}}, "f": {
+                "type": "string",
+            },
+        }));
         let kinds = &["Pod", "Job"][..];
         let found = changes(&[document("v1", kinds, before)], &[document("v1", kinds, after)]);
         assert_eq!(

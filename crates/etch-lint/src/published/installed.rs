@@ -72,7 +72,9 @@ mod tests {
             one: operation(&of), format!("/apis/{group}/{version}/"): {"get": {}},
         });
         let document = json!({
-            "openapi": "3.0.0", "paths": paths, "components": {"schemas": {format!("{group}.{version}.{kind}"): schema}},
+            "openapi": "3.0.0", "paths": paths, "components": {
+                "schemas": {format!("{group}.{version}.{kind}"): schema},
+            },
         });
         Document::read(document.into()).expect("a document")
     }

@@ -150,7 +150,9 @@ mod tests {
             let ports = json!({"type": "array", "items": {"properties": {"name": {"type": "string"}}}});
             let schema = json!({
                 "type": "object",
-                "properties": {"metadata": {}, "spec": {"properties": {"ports": ports}}, "v1": {"type": "string"}},
+                "properties": {
+                    "metadata": {}, "spec": {"properties": {"ports": ports}}, "v1": {"type": "string"},
+                },
                 "x-kubernetes-group-version-kind": [{"group": group, "version": version, "kind": kind}],
             });
             Document::read(json!({"openapi": "3.0.0", "components": {"schemas": {kind: schema}}}).into())
@@ -192,7 +194,8 @@ mod tests {
         for (typed, expected) in [
             (
                 "secret",
-                "no document contains a type \"secret\"; they contain Event of events.k8s.io/v1, Event of v1,",
+                "no document contains a type \"secret\"; they contain Event of events.k8s.io/v1, Event of \
+                 v1,",
             ),
             ("event", "\"event\" may be any of Event.v1, Event.v1.events.k8s.io; say which"),
             ("service.spec.port", "Service of v1 has no field .spec.port"),

@@ -104,9 +104,15 @@ impl fmt::Display for Why {
             Self::NonStructural => "the schema is not structural, so the server publishes none of it",
             Self::Replaced => "the server publishes its own schema of apiVersion, kind and metadata",
             Self::Undescribed => "the server does not publish the type at this version",
-            Self::Missing => "the server publishes no default here: it may not have caught up yet, or an aggregated API has the name",
+            Self::Missing => {
+                "the server publishes no default here: it may not have caught up yet, or an \
+                aggregated API has the name"
+            }
             Self::Another => "the server publishes another default: it may not have caught up yet",
-            Self::Unknown => "the server publishes a default that the schema does not have: it may not have caught up yet",
+            Self::Unknown => {
+                "the server publishes a default that the schema does not have: it may not have \
+                caught up yet"
+            }
         })
     }
 }
@@ -133,15 +139,19 @@ mod tests {
         let text = |default: &str| json!({"type": "string", "default": default});
         let meta = json!({"$ref": "#/components/schemas/Meta"});
         let embedded = |kind: Value, metadata: Value| {
-            json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+            json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
                 "properties": {"kind": kind, "metadata": metadata}})
         };
         let of = |properties: Value| json!({"type": "object", "properties": properties});
         let schema = of(json!({"spec": of(json!({
-            "same": text("a"), "other": text("a"), "gone": text("a"), "pod": embedded(text("Pod"), json!({"type": "object"})),
+            "same": text("a"), "other": text("a"), "gone": text("a"), "pod": embedded(text("Pod"), json!({
+                "type": "object",
+            })),
         }))}));
         let published = of(json!({"metadata": meta, "spec": of(json!({
-            "same": text("a"), "other": text("b"), "new": text("a"), "pod": embedded(json!({"type": "string"}), meta),
+            "same": text("a"), "other": text("b"), "new": text("a"),
+            "pod": embedded(json!({"type": "string"}), meta),
         }))}));
         let expected =
             [".spec.gone Missing", ".spec.new Unknown", ".spec.other Another", ".spec.pod.kind Replaced"];

@@ -35,7 +35,9 @@ fn references_are_followed_and_the_default_beside_them_counts() {
             "list": {"type": "array", "items": {"allOf": [reference("Spec")], "default": {}}},
             "map": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
         }},
-        "Spec": {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "string"}}},
+        "Spec": {
+            "type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "string"}},
+        },
     });
     let object = json!({"list": [{}, null, {"a": null, "b": null}], "map": {"x": null, "y": "z"}});
     let (object, dropped) = filled(schemas, object).expect("a sound document");
@@ -49,7 +51,11 @@ fn references_are_followed_and_the_default_beside_them_counts() {
 fn unknown_fields_are_dropped_where_fields_are_known() {
     let schemas = json!({"Root": {"type": "object", "properties": {
         "raw": {"type": "object"},
-        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"default": 1}}},
+        "open": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "a": {"default": 1},
+            },
+        },
         "known": {"type": "object", "nullable": true, "properties": {"a": {"type": "integer"}}},
     }}});
     let object =
@@ -67,7 +73,11 @@ fn unknown_fields_are_dropped_where_fields_are_known() {
 fn types_that_contain_themselves_are_read_as_far_as_the_object_goes() {
     let schemas = json!({
         "Root": {"type": "object", "properties": {"tree": reference("Tree")}},
-        "Tree": {"type": "object", "properties": {"n": {"type": "integer", "default": 0}, "below": reference("Tree")}},
+        "Tree": {
+            "type": "object", "properties": {
+                "n": {"type": "integer", "default": 0}, "below": reference("Tree"),
+            },
+        },
     });
     let (object, _) = filled(schemas, json!({"tree": {"below": {"below": {}}}})).expect("a sound document");
     assert_eq!(object, json!({"tree": {"n": 0, "below": {"n": 0, "below": {"n": 0}}}}));
@@ -100,11 +110,16 @@ fn what_makes_up_a_schema_counts_from_near_to_far() {
         "Root": {"type": "object", "properties": {
             "siblings": {"$ref": "#/components/schemas/Port", "default": "http"},
             "typed": reference("Port"),
-            "clauses": {"allOf": [reference("Part"), {"properties": {"c": {"type": "integer", "default": 3}}}], "default": {}},
+            "clauses": {
+                "allOf": [reference("Part"), {"properties": {"c": {"type": "integer", "default": 3}}}],
+                "default": {},
+            },
         }},
         "Port": {"type": "string", "default": "tcp"},
         "Part": {"allOf": [reference("Base")], "properties": {"b": {"type": "integer", "default": 2}}},
-        "Base": {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"default": 9}}},
+        "Base": {
+            "type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"default": 9}},
+        },
     });
     let (object, _) = filled(schemas.clone(), json!({})).expect("a sound document");
     let expected = json!({"siblings": "http", "typed": "tcp", "clauses": {"a": 1, "b": 2, "c": 3}});

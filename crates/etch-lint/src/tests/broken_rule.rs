@@ -74,7 +74,10 @@ fn rules_that_defaults_break_are_found_by_what_they_read() {
     for (rule, fields) in passing {
         assert_eq!(found(json!({"rule": rule}), fields), [""; 0], "{rule}");
     }
-    let message = json!({"rule": "self.min <= self.max", "message": " no ", "messageExpression": "string(self.min) + ' is more'"});
+    let message = json!({
+        "rule": "self.min <= self.max", "message": " no ",
+        "messageExpression": "string(self.min) + ' is more'",
+    });
     assert_eq!(found(message, limits()), ["its defaults break a rule: 10 is more"]);
     let twice = json!({"rule": "self.min <= self.max", "reason": "FieldValueDuplicate"});
     assert_eq!(found(twice, limits()), ["its defaults break a rule: self.min <= self.max"]);
@@ -96,7 +99,11 @@ fn defaults_with_which_a_rule_cannot_be_evaluated_are_found() {
     let text = |default: &str| json!({"s": {"type": "string", "default": default}, "z": {"type": "integer"}});
     let int = |default: i64| json!({"type": "integer", "default": default});
     let port = |default: Value| json!({"p": {"x-kubernetes-int-or-string": true, "default": default}});
-    let list = |items: &str, default: Value| json!({"l": {"type": "array", "items": {"type": items}, "default": default}});
+    let list = |items: &str, default: Value| {
+        json!({
+            "l": {"type": "array", "items": {"type": items}, "default": default},
+        })
+    };
     let failing = [
         ("duration(self.s) > duration('1s')", text("1d"), "type conversion error"),
         ("quantity(self.s).isGreaterThan(quantity('1'))", text("1x"), ""),
@@ -121,7 +128,13 @@ fn defaults_with_which_a_rule_cannot_be_evaluated_are_found() {
         ("self.s.charAt(3) == ''", text("ab"), ""),
         (
             "self.l.all(x, x.b == 2)",
-            json!({"l": {"type": "array", "default": [{}], "items": {"type": "object", "properties": {"b": {"type": "integer"}}}}}),
+            json!({
+                "l": {
+                    "type": "array", "default": [{}], "items": {
+                        "type": "object", "properties": {"b": {"type": "integer"}},
+                    },
+                },
+            }),
             "no such key: b",
         ),
         // A user must or may set what is missing.
@@ -154,7 +167,8 @@ fn defaults_with_which_a_rule_cannot_be_evaluated_are_found() {
 fn a_rule_may_ask_for_a_field_unless_the_object_comes_by_itself() {
     let with = |default: Option<Value>| {
         let mut a = json!({"type": "object",
-            "x-kubernetes-validations": [{"rule": "self.mode != 'tls' || has(self.secret)", "message": "no secret"}],
+            "x-kubernetes-validations": [{"rule": "self.mode != 'tls' || \
+                has(self.secret)", "message": "no secret"}],
             "properties": {"mode": {"type": "string", "default": "tls"}, "secret": {"type": "string"}}});
         if let Some(default) = default {
             a["default"] = default;

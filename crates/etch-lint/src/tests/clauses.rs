@@ -35,7 +35,8 @@ fn fields_alone_can_break_a_clause() {
     let room = "ETCH013 .spec.c its defaults exclude b by maxProperties: 1".to_owned();
     assert!(limited(Value::Null).contains(&room), "{:?}", limited(Value::Null));
     let two = |required: Value| {
-        let properties = json!({"a": {"type": "integer", "default": 1}, "b": {"type": "integer"}, "c": {"type": "integer"},
+        let properties = json!({"a": {"type": "integer", "default": 1}, "b": {"type": "integer"},
+            "c": {"type": "integer"},
             "d": {"type": "object", "properties": {"x": {"type": "integer", "default": 1}}}});
         found(json!({"type": "object", "maxProperties": 2, "required": required, "properties": properties}))
     };
@@ -96,7 +97,11 @@ fn clauses_are_judged_however_they_are_written() {
         (json!({"anyOf": [{"maxProperties": 0}, {"minProperties": 5}]}), "break anyOf"),
         (json!({"anyOf": [{"maxProperties": 0}, {"minProperties": 4}]}), ""),
         (
-            json!({"not": {"anyOf": [{"required": ["a", "b"]}, {"required": ["b", "c"]}, {"required": ["a", "c"]}]}}),
+            json!({
+                "not": {
+                    "anyOf": [{"required": ["a", "b"]}, {"required": ["b", "c"]}, {"required": ["a", "c"]}],
+                },
+            }),
             "exclude a, c by not",
         ),
         (json!({"allOf": [{}, {"not": {"required": ["a", "b"]}}]}), "exclude a by allOf[1]"),
@@ -104,7 +109,13 @@ fn clauses_are_judged_however_they_are_written() {
         (json!({"anyOf": [only("a", "b"), only("b", "a")]}), "exclude a by anyOf"),
         (json!({"allOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}]}), "exclude a by allOf[0]"),
         (
-            json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"], "properties": {"c": {"minimum": 1}}}]}),
+            json!({
+                "oneOf": [
+                    {"required": ["a"]}, {"required": ["b"]}, {"required": ["c"], "properties": {
+                        "c": {"minimum": 1},
+                    }},
+                ],
+            }),
             "exclude a by oneOf",
         ),
         (

@@ -26,8 +26,8 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     };
     let force = if takes_over { " --force-conflicts" } else { "" };
     let why = takes_over.then(|| {
-        "other field managers own fields that change, such as Helm: upgrade with their tool, or take the fields over \
-         with --force-conflicts"
+        "other field managers own fields that change, such as Helm: upgrade with their tool, or take the \
+         fields over with --force-conflicts"
             .to_owned()
     });
     let Words { apply, cluster, .. } = upgrade.words;

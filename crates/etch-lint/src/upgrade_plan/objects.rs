@@ -43,12 +43,12 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         if !owned.is_empty() {
             let what = match upgrade.policy.terms.repairs && upgrade.policy.writes {
                 true => {
-                    "Have owners apply at a version that stays, where the operator does not move their entries \
-                         (`managedFields: Repair`)"
+                    "Have owners apply at a version that stays, where the operator does not move their \
+                     entries (`managedFields: Repair`)"
                 }
                 false => {
-                    "Have owners apply at a version that stays, or a policy with `managedFields: Repair` move \
-                          their entries"
+                    "Have owners apply at a version that stays, or a policy with `managedFields: Repair` \
+                     move their entries"
                 }
             };
             plan.before(StepKind::Repair, what, first(owned), impact());
@@ -71,8 +71,8 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
                 false => "`etch persist --every-object` before the upgrade settles it, and ",
             };
             plan.unknown.push(format!(
-                "what etcd holds of {count}, on which it depends what happens there: {write}`etch impact` with \
-                 --etcd-endpoints or --etcd-snapshot reads it"
+                "what etcd holds of {count}, on which it depends what happens there: {write}`etch impact` \
+                 with --etcd-endpoints or --etcd-snapshot reads it"
             ));
         }
     }
@@ -93,8 +93,8 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         let read: BTreeSet<String> = read.map(|finding| finding.path.to_string()).collect();
         if !read.is_empty() {
             plan.unknown.push(format!(
-                "whether objects stay valid where a rule around a default that changes reads it: {}; `etch impact` with \
-                 objects shows it",
+                "whether objects stay valid where a rule around a default that changes reads it: {}; \
+                 `etch impact` with objects shows it",
                 first(read).join(", ")
             ));
         }
@@ -105,16 +105,17 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist("")));
         }
         (Some(why), Some(refused)) => plan.unknown.push(format!(
-            "whether to store the values that objects show now ({}): the new schema refuses the old default of \
-             {refused}, so `etch persist` makes objects invalid that do not set it; `etch impact` shows which",
+            "whether to store the values that objects show now ({}): the new schema refuses the old default \
+             of {refused}, so `etch persist` makes objects invalid that do not set it; `etch impact` shows \
+             which",
             first(why).join("; ")
         )),
         (None, _) => {}
     }
     let Some(hidden) = to_save(upgrade) else { return };
     let everywhere = upgrade.everywhere();
-    // No manifest by its ending: the folder that it lands in may be the one that is applied, with the CRD in a
-    // file of the CRD's name.
+    // No manifest by its ending: the folder that it lands in may be the one that is applied, with the CRD in
+    // a file of the CRD's name.
     let file = quoted(&format!("{}-before-upgrade.yaml.bak", upgrade.name()));
     let objects = quoted(&at_storage_version(upgrade));
     let command = format!("kubectl get {objects}{everywhere}{cluster} --output yaml >{file}");
@@ -128,15 +129,16 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             "Hold objects with hidden fields: DefaultsPolicy {policy} lets Etch destroy these at once"
         );
         let command = format!(
-            "kubectl patch defaultspolicy {}{cluster} --type merge --patch '{{\"spec\":{{\"hiddenFields\":\"Hold\"}}}}'",
+            "kubectl patch defaultspolicy {}{cluster} --type merge --patch \
+             '{{\"spec\":{{\"hiddenFields\":\"Hold\"}}}}'",
             quoted(policy)
         );
         plan.before(StepKind::Hold, what, Vec::new(), Some(command));
     }
 }
 
-/// The resource in kubectl's words, at the version that shows all that is stored: kubectl takes the version that the
-/// API server prefers, which may have fewer fields.
+/// The resource in kubectl's words, at the version that shows all that is stored: kubectl takes the version
+/// that the API server prefers, which may have fewer fields.
 fn at_storage_version(upgrade: &Upgrade<'_>) -> String {
     let name = upgrade.name();
     let shown = upgrade.old.map(|(_, old)| old).filter(|old| {
@@ -192,8 +194,8 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
 /// What to do where the storage version is not served.
 pub(super) fn serve(storage: &str) -> String {
     format!(
-        "Serve {storage}, or make a served version the storage version: nothing writes objects at a version that is not \
-         served"
+        "Serve {storage}, or make a served version the storage version: nothing writes objects at a version \
+         that is not served"
     )
 }
 
@@ -212,8 +214,8 @@ pub(super) fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
             HiddenFields::Hold | HiddenFields::Drop => "",
         };
         found.push(format!(
-            "the operator holds {}, which a write would harm, and the condition is False until that is resolved \
-             (`{etch} impact {new}{old} --live -o json{cluster}` names them){drop}",
+            "the operator holds {}, which a write would harm, and the condition is False until that is \
+             resolved (`{etch} impact {new}{old} --live -o json{cluster}` names them){drop}",
             counted(held, "object")
         ));
     }
@@ -225,7 +227,8 @@ pub(super) fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
     if let Some(Canary { objects, then: AfterCanary::Wait }) = policy.canary {
         let resume = format!("{etch} resume {}{cluster}", upgrade.word());
         found.push(format!(
-            "a canary ({objects} of the objects) comes first; the operator writes the other objects after `{resume}`"
+            "a canary ({objects} of the objects) comes first; the operator writes the other objects after \
+             `{resume}`"
         ));
     }
     found

@@ -21,15 +21,24 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
                 let what = "Correct the CRD: this cluster refuses it in a dry run";
                 let Words { apply, cluster, .. } = upgrade.words;
-                let command = |files| format!("kubectl apply --server-side --dry-run=server{cluster} {files}");
+                let command = |files| {
+                    format!(
+                        "kubectl apply --server-side --dry-run=server{cluster} \
+                    {files}"
+                    )
+                };
                 plan.before(StepKind::Fix, what, vec![words.clone()], apply.as_ref().map(command));
             }
         }
         DryRun::Guarded { refusal, digest, .. } => {
-            let what = "Allow exactly this upgrade once all that comes before it is done: Etch's guard refuses it";
+            let what = "Allow exactly this upgrade once all that comes before it is done: Etch's guard \
+                refuses it";
             let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
             // An upgrade before this one may have left its digest.
-            let command = format!("kubectl annotate crd {name}{cluster} --overwrite {ALLOW_ANNOTATION}={digest}");
+            let command = format!(
+                "kubectl annotate crd {name}{cluster} --overwrite \
+                {ALLOW_ANNOTATION}={digest}"
+            );
             plan.steps.push(Step {
                 kind: StepKind::Review,
                 phase: Phase::Upgrade,
@@ -39,11 +48,12 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             });
         }
         DryRun::Failed(why) => plan.unknown.push(format!(
-            "whether the cluster's admission accepts the CRD: the dry run failed ({why}); Etch has checked the CRD itself"
+            "whether the cluster's admission accepts the CRD: the dry run failed ({why}); Etch has checked \
+             the CRD itself"
         )),
         DryRun::NotAsked => plan.unknown.push(
-            "what is in the cluster: how many objects are affected, the versions that they are stored at, and whether \
-             admission accepts the CRD; --live reads it"
+            "what is in the cluster: how many objects are affected, the versions that they are stored at, \
+             and whether admission accepts the CRD; --live reads it"
                 .to_owned(),
         ),
         DryRun::SameAsInstalled | DryRun::Accepted { .. } => {}

@@ -104,7 +104,9 @@ fn document(state: &State) -> Json {
     let version = |(index, (name, spec)): (usize, &(String, Value))| {
         let schema = json!({ "type": "object", "properties": { "spec": spec } });
         let served = state.unserved.as_ref() != Some(name);
-        json!({ "name": name, "served": served, "storage": index == last, "schema": { "openAPIV3Schema": schema } })
+        json!({
+            "name": name, "served": served, "storage": index == last, "schema": { "openAPIV3Schema": schema },
+        })
     };
     let versions: Vec<Value> = state.versions.iter().enumerate().map(version).collect();
     let names = json!({ "plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList" });
@@ -149,10 +151,14 @@ fn planned(case: &Case) -> UpgradePlan {
                 metadata["annotations"] = json!({ "etch-operator.io/ignore": "true" });
             }
             if let Some(version) = marker("owner") {
-                metadata["managedFields"] = json!([{ "manager": "user", "operation": "Apply", "apiVersion": version }]);
+                metadata["managedFields"] = json!([{
+                    "manager": "user", "operation": "Apply", "apiVersion": version,
+                }]);
             }
             let record = Record { all_at_storage_version: marker("unproved").is_none(), ..Record::default() };
-            let object = json!({ "apiVersion": old.api_version(), "kind": "Thing", "metadata": metadata, "spec": spec });
+            let object = json!({
+                "apiVersion": old.api_version(), "kind": "Thing", "metadata": metadata, "spec": spec,
+            });
             let object = Object::from(object);
             let (mut effect, _) = impact.on_record(&object, &record);
             tally.add(&mut effect, Some((&object, old, &record)));
@@ -223,7 +229,8 @@ fn each_case_has_its_steps() {
             wrong.push(format!("{}, not known:\n  {}", case.name, plan.unknown.join("\n  ")));
         }
         seen.extend(plan.steps.iter().map(|step| step.kind));
-        // Steps are pasted one after the other, with CRDs in files of their names or in the folder where one is.
+        // Steps are pasted one after the other, with CRDs in files of their names or in the folder where one
+        // is.
         let commands = plan.steps.iter().filter_map(|step| step.command.as_deref());
         for (_, file) in commands.filter_map(|command| command.split_once(" >")) {
             let is_manifest = [".json", ".yaml", ".yml"].iter().any(|ending| file.ends_with(ending));

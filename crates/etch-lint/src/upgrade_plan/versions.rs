@@ -140,8 +140,8 @@ fn unignore(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let Some(ignored @ 1..) = upgrade.objects.map(|objects| objects.counts.ignored) else { return };
     let Words { etch, cluster, .. } = upgrade.words;
     let what = format!(
-        "Remove {IGNORE_ANNOTATION}: `etch persist` skips {}, and what is stored at a version that is gone cannot be \
-         read",
+        "Remove {IGNORE_ANNOTATION}: `etch persist` skips {}, and what is stored at a version that is gone \
+         cannot be read",
         counted(ignored, "object")
     );
     let command = format!("{etch} audit {} --objects --limit 0{cluster}", upgrade.word());
@@ -151,8 +151,8 @@ fn unignore(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
 /// How to see that the operator has taken versions out.
 fn trimmed(upgrade: &Upgrade<'_>, list: &str) -> (String, String) {
     let what = format!(
-        "Wait until the operator has taken {list} out of status.storedVersions (storedVersions: Trim): the command \
-         ends with 0 then, and else names what keeps it"
+        "Wait until the operator has taken {list} out of status.storedVersions (storedVersions: Trim): the \
+         command ends with 0 then, and else names what keeps it"
     );
     (what, audit(upgrade))
 }

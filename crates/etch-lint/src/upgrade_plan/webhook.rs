@@ -19,7 +19,8 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         if is_moved || !added.is_empty() {
             let versions = if added.is_empty() { versions(upgrade.new.0).collect() } else { added };
             let what = format!(
-                "Deploy the conversion webhook before the CRD, and wait until it is ready: it must convert {}",
+                "Deploy the conversion webhook before the CRD, and wait until it is ready: it must convert \
+                 {}",
                 versions.join(", ")
             );
             let why =

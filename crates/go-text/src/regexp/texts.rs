@@ -44,7 +44,8 @@ impl Texts {
         Self(Hir::concat(vec![Hir::look(Look::Start), all, Hir::look(Look::End)]))
     }
 
-    /// Whether a text is in all of some sets, and in none of others; `None` if that takes too long to find out.
+    /// Whether a text is in all of some sets, and in none of others; `None` if that takes too long to find
+    /// out.
     pub fn any(within: &[Self], outside: &[Self]) -> Option<bool> {
         // An automaton reads bytes, and not all of these are texts.
         let every = [Self::of_length(0, None)];

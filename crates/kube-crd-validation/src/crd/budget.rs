@@ -58,8 +58,8 @@ pub(super) fn advice(what: &str, cost: u64, limit: u64) -> String {
         format!("{factor:.1}x")
     };
     format!(
-        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
-         maxLength where arrays, maps, and strings are declared)"
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, \
+         maxProperties, and maxLength where arrays, maps, and strings are declared)"
     )
 }
 

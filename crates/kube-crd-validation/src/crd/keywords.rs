@@ -10,23 +10,25 @@ use super::standing::Standing;
 use crate::field::Field;
 
 /// The keywords that a root may have beside the status subresource, as the server lists them.
-const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength \
-                       Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
-                       XPreserveUnknownFields XValidations";
+const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum \
+    MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
+    ExternalDocs Example XPreserveUnknownFields XValidations";
 
 /// Checks the root's keywords beside a status subresource; the server names the first that it finds.
 pub(super) fn check_root(schema: &Props<'_>, at: &str, report: &mut Report) {
     let before_type = !schema.id.is_empty() || !schema.schema.is_empty() || schema.reference.is_some();
     let detail = || {
         format!(
-            "only [{AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+            "only [{AT_ROOT}] fields are allowed at the root of the schema if the status subresource is \
+             enabled"
         )
     };
     if before_type {
         return report.invalid(at, detail());
     }
     if !matches!(schema.kind, "" | "object") {
-        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the status \
+            subresource is enabled";
         return report.invalid(format!("{at}.type"), detail);
     }
     let forbidden = schema.nullable

@@ -115,7 +115,8 @@ fn sound_keys(schema: &Props<'_>, at: &Field, report: &mut Report) {
     for key in &*schema.list_map_keys {
         let Some(property) = property(item, key) else { continue };
         if !item.required.contains(key) && property.default.is_none() {
-            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a \
+                required property";
             report.required(at.with(&format!("items.properties[{key}].default")), detail);
         }
         if property.nullable {

@@ -105,7 +105,8 @@ pub fn validate_update_on(release: Release, crd: &Value, old: &Value) -> Result<
 
 fn preserve_unknown_fields(crd: &Crd<'_>, old: Option<&Crd<'_>>, report: &mut Report) {
     if crd.spec.preserve_unknown_fields && !old.is_some_and(|old| old.spec.preserve_unknown_fields) {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+            spec.versions[*].schema instead";
         report.invalid("spec.preserveUnknownFields", detail);
     }
 }

@@ -1,11 +1,12 @@
 //! The metadata of the CRD itself.
 //! The rules for objects inside others are in `crate::metadata`.
 //!
-//! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server clears the namespace, as of
-//! each cluster-scoped object (apiserver `pkg/registry/rest/meta.go`), sets the generation itself, restores
-//! what an update leaves out, and the time of creation or deletion whatever an update has there (apiserver
-//! `pkg/registry/rest/update.go`). It writes the owners of a new CRD itself, whatever `managedFields` has, and
-//! drops those of an update that it cannot read (apimachinery `pkg/util/managedfields/internal`).
+//! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server clears the namespace, as
+//! of each cluster-scoped object (apiserver `pkg/registry/rest/meta.go`), sets the generation itself,
+//! restores what an update leaves out, and the time of creation or deletion whatever an update has there
+//! (apiserver `pkg/registry/rest/update.go`). It writes the owners of a new CRD itself, whatever
+//! `managedFields` has, and drops those of an update that it cannot read (apimachinery
+//! `pkg/util/managedfields/internal`).
 
 use serde_json::{Value, json};
 
@@ -92,7 +93,8 @@ fn new_finalizers(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
     if !added.is_empty() {
         let added: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
         let detail = format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            "no new finalizers can be added if the object is being deleted, found new finalizers \
+             []string{{{}}}",
             added.join(", ")
         );
         report.forbidden("metadata.finalizers", detail);

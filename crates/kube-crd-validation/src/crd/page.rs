@@ -165,7 +165,8 @@ fn an_update_does_not_keep_an_invalid_metadata_default() {
     let crd = |metadata: Value, short_names: Value| {
         let default = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         let pod = json!({
-            "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+            "type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true,
             "default": default,
         });
         let mut spec = around(json!({"type": "object", "properties": {"pod": pod}}));

@@ -86,8 +86,8 @@ pub(super) fn check(
     let declaration = match scope.declaration() {
         Ok(declaration) => declaration,
         Err(Undeclared::Schema) => {
-            let detail = "internal error: failed to construct type information for x-kubernetes-validations rules: unable \
-                          to convert structural schema to CEL declarations";
+            let detail = "internal error: failed to construct type information for x-kubernetes-validations \
+                rules: unable to convert structural schema to CEL declarations";
             return report.add(Kind::Internal, at.with(KEYWORD), detail);
         }
         Err(Undeclared::Element) => {

@@ -80,8 +80,8 @@ fn check_each(
         }
         let kind = schema.map(|schema| &schema.kind);
         if !matches!(kind, Some(SchemaType::String | SchemaType::Boolean | SchemaType::Integer)) {
-            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with \
-                          formats are allowed.";
+            let detail = "must point to a field of type string, boolean or integer. Enum string fields and \
+                strings with formats are allowed.";
             report.invalid(&at, detail);
         }
         if !seen.insert(path) {

@@ -26,9 +26,9 @@ pub(super) fn check(crd: &Crd<'_>, report: &mut Report) {
         let last = !stored[index + 1..].contains(name);
         if last && !versions.iter().any(|version| version.name == *name) {
             let detail = format!(
-                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
-                 until a storage migration ensures no data remains persisted in {name} and removes {name} from \
-                 status.storedVersions"
+                "missing from spec.versions; {name} was previously a storage version, and must remain in \
+                 spec.versions until a storage migration ensures no data remains persisted in {name} and \
+                 removes {name} from status.storedVersions"
             );
             report.invalid(format!("{AT}[{index}]"), detail);
         }

@@ -9,7 +9,8 @@ use kube_structural_schema::finding::Finding;
 fn crd(spec: Value) -> Value {
     let mut crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
             "versions": [version("v1", true, spec)]}});
     crd["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     crd
@@ -61,7 +62,9 @@ fn what_all_versions_share_is_reported_once_and_at_the_top() {
 #[test]
 fn a_rule_over_unbounded_items_is_too_expensive_and_the_advice_has_the_factor() {
     let rule = json!([{"rule": "self.all(x, self.all(y, x != y))"}]);
-    let items = json!({"type": "array", "items": {"type": "string", "maxLength": 64}, "x-kubernetes-validations": rule});
+    let items = json!({
+        "type": "array", "items": {"type": "string", "maxLength": 64}, "x-kubernetes-validations": rule,
+    });
     let found = created(items.clone());
     assert!(found[0].contains("estimated rule cost exceeds budget by factor of more than 100x"), "{found:?}");
     let mut bounded = items;
@@ -76,11 +79,10 @@ fn a_transition_rule_that_can_never_apply_is_refused() {
     let found = created(json!({"type": "array", "maxItems": 9, "items": item}));
     assert_eq!(
         found,
-        [
-            "FieldValueInvalid spec.validation.openAPIV3Schema.properties[spec].items.x-kubernetes-validations[0].rule: oldSelf \
-          cannot be used on the uncorrelatable portion of the schema within \
-          spec.validation.openAPIV3Schema.properties[spec]"
-        ]
+        ["FieldValueInvalid \
+             spec.validation.openAPIV3Schema.properties[spec].items.x-kubernetes-validations[0].rule: \
+             oldSelf cannot be used on the uncorrelatable portion of the schema within \
+             spec.validation.openAPIV3Schema.properties[spec]"]
     );
 }
 

@@ -93,9 +93,9 @@ mod tests {
             [
                 "prefix part must be non-empty",
                 "name part must be no more than 63 bytes",
-                "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                 alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-                 '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+                "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+                 with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+                 validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
             ]
         );
         assert_eq!(dns_label("a.b"), ["must not contain dots"]);

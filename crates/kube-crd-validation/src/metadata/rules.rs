@@ -91,8 +91,8 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
             match &controller {
                 Some(first) => {
                     let detail = format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
-                         and {this}"
+                        "Only one reference can have Controller set to true. Found \"true\" in references \
+                         for {first} and {this}"
                     );
                     let finding = Finding::new(Kind::Invalid, at.to_string(), detail);
                     found.push(finding.quoting(&Value::from(owners)));

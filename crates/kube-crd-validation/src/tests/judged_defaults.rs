@@ -15,18 +15,18 @@ fn defaults_below_additional_properties_are_told_apart() {
     })));
     assert_eq!(
         shown(&by_server),
-        [
-            "TypeInvalid openAPIV3Schema.properties[seen].default:  in body must be of type integer: \"string\""
-        ]
+        ["TypeInvalid openAPIV3Schema.properties[seen].default:  in body must be of type integer: \
+             \"string\""]
     );
     assert_eq!(
         shown(&beyond_server),
         [
-            "TypeInvalid openAPIV3Schema.properties[deep].additionalProperties.items.properties[n].default:  in body \
-             must be of type integer: \"string\"",
-            "TypeInvalid openAPIV3Schema.properties[map].additionalProperties.default:  in body must be of type \
-             integer: \"string\"",
-            "Invalid openAPIV3Schema.properties[unpruned].additionalProperties.default: must not have unknown fields",
+            "TypeInvalid openAPIV3Schema.properties[deep].additionalProperties.items.properties[n].default:  \
+             in body must be of type integer: \"string\"",
+            "TypeInvalid openAPIV3Schema.properties[map].additionalProperties.default:  in body must be of \
+             type integer: \"string\"",
+            "Invalid openAPIV3Schema.properties[unpruned].additionalProperties.default: must not have \
+             unknown fields",
         ]
     );
     assert!(either.is_empty() && spoiled.is_empty());
@@ -43,7 +43,11 @@ fn a_default_is_judged_with_the_defaults_below_it() {
         schema.as_object_mut().expect("a schema").extend(keywords.as_object().expect("keywords").clone());
         schema
     };
-    let set = |items: Value, default: Value| json!({"type": "array", "x-kubernetes-list-type": "set", "items": items, "default": default});
+    let set = |items: Value, default: Value| {
+        json!({
+            "type": "array", "x-kubernetes-list-type": "set", "items": items, "default": default,
+        })
+    };
     let map = |keys: Value, item: Value, default: Value| {
         json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
             "items": item, "default": default})
@@ -113,25 +117,32 @@ fn a_default_is_judged_with_the_defaults_below_it() {
         (
             with(
                 object(json!({"a": {"type": "integer"}, "b": integer(2)})),
-                json!({"x-kubernetes-validations": [{"rule": "!has(self.b) || !has(self.a)"}], "default": {"a": 1}}),
+                json!({"x-kubernetes-validations": [{"rule": "!has(self.b) || \
+                    !has(self.a)"}], "default": {"a": 1}}),
             ),
             &["Invalid default"],
             &[".d"],
         ),
         (
-            json!({"type": "array", "uniqueItems": true, "default": [{}, {"b": 2}], "items": object(json!({"b": integer(2)}))}),
+            json!({
+                "type": "array", "uniqueItems": true, "default": [{}, {"b": 2}], "items": object(json!({
+                    "b": integer(2),
+                })),
+            }),
             &["Invalid default"],
             &[".d"],
         ),
         (
-            json!({"type": "object", "additionalProperties": object(json!({"p": {"type": "integer", "minimum": 1, "default": 0}})),
+            json!({"type": "object", "additionalProperties": object(json!({"p": {"type": "integer",
+                "minimum": 1, "default": 0}})),
                 "default": {"a": {}}}),
             &["Invalid additionalProperties.properties[p].default"],
             &[".d{}.p"],
         ),
         // A whole that keeps what its part breaks.
         (
-            json!({"type": "object", "additionalProperties": with(object(json!({"w": with(object(json!({"n": integer(1)})),
+            json!({"type": "object",
+                "additionalProperties": with(object(json!({"w": with(object(json!({"n": integer(1)})),
                 json!({"required": ["n"], "default": {}}))})), json!({}))}),
             &[],
             &[],
@@ -156,7 +167,11 @@ fn a_default_is_judged_with_the_defaults_below_it() {
         ),
         // What is never filled in.
         (
-            json!({"type": "object", "additionalProperties": {"type": "integer", "nullable": true, "default": "1"}}),
+            json!({
+                "type": "object", "additionalProperties": {
+                    "type": "integer", "nullable": true, "default": "1",
+                },
+            }),
             &[],
             &[],
         ),

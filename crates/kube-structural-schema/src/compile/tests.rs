@@ -63,9 +63,9 @@ fn walks_report_the_topmost_places() {
     };
     assert_eq!(gaps(&json!({})), [".spec {}"]);
     assert_eq!(
-        gaps(
-            &json!({"spec": {"ports": [{"number": null}, {"protocol": "UDP"}], "limits": {"cpu": null, "x": "y"}}})
-        ),
+        gaps(&json!({
+            "spec": {"ports": [{"number": null}, {"protocol": "UDP"}], "limits": {"cpu": null, "x": "y"}},
+        })),
         [
             r#".spec.limits["cpu"] "none""#,
             r#".spec.ports[0].protocol "TCP""#,

@@ -108,7 +108,8 @@ pub(crate) fn places(value: &Value, node: &Node, at: &Trail<'_>, report: &mut im
     });
 }
 
-/// Visits what stands one step below a value and has a node: fields, be they absent, values of maps, and items.
+/// Visits what stands one step below a value and has a node: fields, be they absent, values of maps, and
+/// items.
 fn each(
     value: &Value,
     node: &Node,

@@ -59,8 +59,8 @@ pub fn read_preserving(object: &mut Value, schema: &Schema, compiled: &Compiled)
     decode_and_fill(object, schema, compiled, &mut |_| {})
 }
 
-/// Hands an object that was read, and converted, over to a version, in which it stays if it was stored there: as
-/// [`read`], without the defaults. Now embedded resources must be readable.
+/// Hands an object that was read, and converted, over to a version, in which it stays if it was stored there:
+/// as [`read`], without the defaults. Now embedded resources must be readable.
 ///
 /// Source: `schemaCoercingConverter.ConvertToVersion`, which drops no malformed metadata.
 ///

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn whatever_a_schema_says_tells_it_apart() {
-        let said = [
+        let wording = [
             json!({}),
             json!({"type": "string"}),
             json!({"nullable": true}),
@@ -347,11 +347,11 @@ mod tests {
         ];
         let pool = Pool::default();
         let held: Vec<Schema> =
-            said.iter().map(|one| shared(&pool, &json!({"properties": {"x": one}}))).collect();
+            wording.iter().map(|one| shared(&pool, &json!({"properties": {"x": one}}))).collect();
         let mut addresses: Vec<usize> = held.iter().map(address).collect();
         addresses.sort_unstable();
         addresses.dedup();
-        assert_eq!(addresses.len(), said.len());
+        assert_eq!(addresses.len(), wording.len());
     }
 
     #[test]

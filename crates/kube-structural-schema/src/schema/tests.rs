@@ -18,7 +18,9 @@ fn keeps_structure_and_restrictions_at_every_place() {
         "description": "",
         "x-unknown": 1,
         "properties": {
-            "list": {"type": "array", "nullable": true, "default": [1], "items": {"type": "integer", "maximum": 3}},
+            "list": {
+                "type": "array", "nullable": true, "default": [1], "items": {"type": "integer", "maximum": 3},
+            },
             "map": {"additionalProperties": {"x-kubernetes-int-or-string": true}},
             "free": {"additionalProperties": false, "anyOf": [{"properties": {"a": {"minLength": 2}}}]},
         },
@@ -44,12 +46,15 @@ fn every_keyword_has_its_field() {
     let schema = parse(&json!({
         "type": "array", "title": "t", "description": "d", "nullable": true, "default": 1,
         "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": true,
-        "x-kubernetes-int-or-string": true, "x-kubernetes-list-type": "map", "x-kubernetes-map-type": "atomic",
+        "x-kubernetes-int-or-string": true, "x-kubernetes-list-type": "map",
+        "x-kubernetes-map-type": "atomic",
         "x-kubernetes-list-map-keys": ["a", null], "x-kubernetes-validations": [null, {
-            "rule": "r", "message": "m", "messageExpression": "e", "reason": "FieldValueInvalid", "fieldPath": ".a",
+            "rule": "r", "message": "m", "messageExpression": "e", "reason": "FieldValueInvalid",
+            "fieldPath": ".a",
             "optionalOldSelf": false, "unknown": 1,
         }],
-        "format": "f", "pattern": "p", "maximum": 1, "exclusiveMaximum": true, "minimum": -2.5, "exclusiveMinimum": true,
+        "format": "f", "pattern": "p", "maximum": 1, "exclusiveMaximum": true, "minimum": -2.5,
+        "exclusiveMinimum": true,
         "multipleOf": 3, "maxLength": 4, "minLength": 5, "maxItems": 6, "minItems": 7, "uniqueItems": true,
         "maxProperties": 8, "minProperties": 9, "enum": [1, null], "required": ["a"],
         "allOf": [{"title": "all"}], "anyOf": [{}, {}], "oneOf": [{}, {}, {}], "not": {"nullable": true},
@@ -238,8 +243,8 @@ fn refuses_what_the_server_refuses_and_says_where() {
         ),
         (
             json!({"x-kubernetes-preserve-unknown-fields": false}),
-            "openAPIV3Schema.properties[a].items: internal error: 'x-kubernetes-preserve-unknown-fields' must be true \
-             or undefined",
+            "openAPIV3Schema.properties[a].items: internal error: 'x-kubernetes-preserve-unknown-fields' \
+             must be true or undefined",
         ),
     ] {
         let refused = Schema::parse(&at_item(keyword.clone())).expect_err("refused");

@@ -24,7 +24,8 @@ pub(crate) struct Quantity {
     scale: i32,
     /// Whether upstream keeps it in 64 bits; otherwise it is not an integer to upstream, whatever its value.
     small: bool,
-    /// Whether it is a sum or a difference. Upstream hands over a pointer to these, and no quantity equals one.
+    /// Whether it is a sum or a difference. Upstream hands over a pointer to these, and no quantity equals
+    /// one.
     is_computed: bool,
 }
 

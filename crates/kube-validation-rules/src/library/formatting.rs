@@ -172,8 +172,8 @@ fn fixed(number: f64, precision: usize) -> String {
     text
 }
 
-/// English as Go's printer has it: `1.500000×10⁰³`. cel-go gives the precision as a width, on which there is no
-/// precision, and so six digits.
+/// English as Go's printer has it: `1.500000×10⁰³`. cel-go gives the precision as a width, on which there is
+/// no precision, and so six digits.
 fn scientific(number: f64, precision: usize) -> String {
     let text = match not_finite(number) {
         Some(named) => named.to_owned(),
@@ -231,8 +231,8 @@ pub(crate) fn unfit_text(verb: char, given: &str) -> String {
         'f' => "fixed-point clause can only be used on doubles",
         'e' => "scientific clause can only be used on doubles",
         's' => {
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-             timestamps"
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
+             durations, and timestamps"
         }
         _ => "only integers, byte buffers, and strings can be formatted as hex",
     };

@@ -1,7 +1,7 @@
 //! Runs a program of `e2e`: `launch NAME [ARGUMENTS]`.
 //!
-//! Everything that it needs is built at once: the Rust of the project, which leaves a processor idle while its
-//! crates wait for each other, and the control plane, which takes Go minutes.
+//! Everything that it needs is built at once: the Rust of the project, which leaves a processor idle while
+//! its crates wait for each other, and the control plane, which takes Go minutes.
 
 #![expect(clippy::print_stderr, reason = "a command line program talks to its user")]
 

@@ -10,19 +10,19 @@ use crate::laws::{self, Law};
 
 impl Cluster {
     pub(super) fn in_the_end(&self, what: &str) -> Violation {
-        let said: Vec<String> = self
+        let wording: Vec<String> = self
             .resources
             .iter()
             .map(|resource| {
-                let said =
+                let wording =
                     resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
-                said.map_or_else(
+                wording.map_or_else(
                     || "no condition".to_owned(),
-                    |said| format!("{} {}: {}", said.status, said.reason, said.message),
+                    |wording| format!("{} {}: {}", wording.status, wording.reason, wording.message),
                 )
             })
             .collect();
-        Violation { law: None, what: format!("{what} ({})", said.join("; ")) }
+        Violation { law: None, what: format!("{what} ({})", wording.join("; ")) }
     }
 
     /// What must be so where nothing is left to be done.
@@ -34,8 +34,8 @@ impl Cluster {
     }
 
     fn judge_resource(&self, resource: &Resource) -> Result<(), Violation> {
-        let said = resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
-        let Some(said) = said else { return Err(self.in_the_end("a CRD has no condition")) };
+        let wording = resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
+        let Some(wording) = wording else { return Err(self.in_the_end("a CRD has no condition")) };
         let status = resource.report.as_ref().and_then(|report| report.status.as_ref());
         let has_defaults = resource.crd().gives_defaults();
         let is_held = status.is_some_and(|status| status.counts.held > 0);
@@ -46,12 +46,12 @@ impl Cluster {
         if !has_defaults {
             // What would follow is held where a write would destroy a hidden field.
             let waits = is_held && !resource.world.follow.is_empty();
-            return match waits || said.reason == Reason::NoDefaults.as_str() {
+            return match waits || wording.reason == Reason::NoDefaults.as_str() {
                 true => Ok(()),
                 false => Err(self.in_the_end("a CRD without defaults is not said to be one")),
             };
         }
-        if said.reason == Reason::Paused.as_str() && self.pause.is_none() {
+        if wording.reason == Reason::Paused.as_str() && self.pause.is_none() {
             return Err(self.in_the_end("a CRD is said to be paused"));
         }
         let Some(status) = status else { return Err(self.in_the_end("a CRD has no report")) };
@@ -66,11 +66,19 @@ impl Cluster {
                 resource.are_some_rejected_for_good() && names(&status.rejected, status.counts.rejected);
             let is_skipped = live.marks.is_ignored && names(&status.ignored, status.counts.ignored)
                 || live.marks.is_terminating && names(&status.terminating, status.counts.terminating);
-            let is_named =
-                names(&status.held, status.counts.held) || is_skipped || is_rejected && said.status != "True";
+            let is_named = names(&status.held, status.counts.held)
+                || is_skipped
+                || is_rejected && wording.status != "True";
             if !is_named && !resource.release().is_stored(&live.content) {
-                let law = Some(if said.status == "True" { Law::Persisted } else { Law::Undone });
-                return Err(Violation { law, what: format!("{name} {:?}; {}", live.content, said.message) });
+                let law = Some(if wording.status == "True" { Law::Persisted } else { Law::Undone });
+                return Err(Violation {
+                    law,
+                    what: format!(
+                        "{name} {:?}; \
+                    {}",
+                        live.content, wording.message
+                    ),
+                });
             }
             if laws::keeps_an_entry(&resource.world, &live.content) && !is_named {
                 return Err(Violation {

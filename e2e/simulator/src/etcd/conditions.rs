@@ -38,7 +38,8 @@ impl Resource {
         ours.into_iter().collect()
     }
 
-    /// What the metadata of the CRD depends on: it is compared after each step of a life, and the metadata is not.
+    /// What the metadata of the CRD depends on: it is compared after each step of a life, and the metadata is
+    /// not.
     pub fn crd_state(&self) -> CrdState {
         (self.revision, self.conditions_at, self.conditions.is_empty())
     }

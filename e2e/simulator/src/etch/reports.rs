@@ -27,7 +27,7 @@ impl Driver {
         };
         let is_lost = Self::fails(at);
         let now = at.now.at;
-        at.note(|| told(&command, is_lost, resource));
+        at.note(|| reported(&command, is_lost, resource));
         match command {
             status::Command::SetConditions(..) => {
                 let answer = self.write_or_lose(command, is_lost, resource, at);
@@ -102,7 +102,7 @@ impl Driver {
 }
 
 /// A command in a trace, with what it meets.
-fn told(command: &status::Command, is_lost: bool, resource: &Resource) -> String {
+fn reported(command: &status::Command, is_lost: bool, resource: &Resource) -> String {
     let lost = if is_lost { ", which is lost" } else { "" };
     let stands = resource.report.as_ref();
     let version = stands.and_then(|report| report.metadata.resource_version.as_deref()).unwrap_or("none");

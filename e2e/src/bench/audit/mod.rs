@@ -109,8 +109,8 @@ struct Audit {
 async fn audit(etch: &Path, kubeconfig: &Path, objects: u64) -> anyhow::Result<Audit> {
     let arguments = ["audit", objects::CRD, "-o", "json"];
     let process::Ended { time, peak_rss, output, .. } = process::run(etch, &arguments, kubeconfig).await?;
-    let told: Value = serde_json::from_slice(&output).context("the audit printed no JSON")?;
-    let crd = &told["crds"][0];
+    let reported: Value = serde_json::from_slice(&output).context("the audit printed no JSON")?;
+    let crd = &reported["crds"][0];
     ensure!(crd["objects"] == objects && crd["unknown"] == objects, "the audit saw something else: {crd}");
     Ok(Audit { time, peak_rss })
 }

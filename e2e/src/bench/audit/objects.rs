@@ -37,7 +37,9 @@ fn schema() -> Value {
     let container = json!({ "type": "object", "required": ["name"], "properties": {
         "name": text(), "image": text(), "args": { "type": "array", "items": text() },
         "pullPolicy": with("string", json!("IfNotPresent")),
-        "env": { "type": "array", "items": { "type": "object", "properties": { "name": text(), "value": text() } } },
+        "env": {
+            "type": "array", "items": { "type": "object", "properties": { "name": text(), "value": text() } },
+        },
         "ports": { "type": "array", "items": { "type": "object", "properties": {
             "number": { "type": "integer" }, "protocol": with("string", json!("TCP")),
         } } },
@@ -77,7 +79,11 @@ fn object(name: &str, index: u64) -> Value {
         }
         container
     };
-    let owned = json!({ ".": {}, "f:name": {}, "f:image": {}, "f:args": {}, "f:env": {}, "f:ports": {}, "f:resources": { ".": {}, "f:cpu": {}, "f:memory": {} } });
+    let owned = json!({
+        ".": {}, "f:name": {}, "f:image": {}, "f:args": {}, "f:env": {}, "f:ports": {}, "f:resources": {
+            ".": {}, "f:cpu": {}, "f:memory": {},
+        },
+    });
     let mut object = json!({
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "CronTab",
@@ -89,7 +95,9 @@ fn object(name: &str, index: u64) -> Value {
                 "manager": "kubectl", "operation": "Apply", "apiVersion": format!("{GROUP}/v1"),
                 "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
                 "fieldsV1": {
-                    "f:metadata": { "f:labels": { "f:app.kubernetes.io/name": {}, "f:app.kubernetes.io/part-of": {} } },
+                    "f:metadata": {
+                        "f:labels": { "f:app.kubernetes.io/name": {}, "f:app.kubernetes.io/part-of": {} },
+                    },
                     "f:spec": {
                         "f:schedule": {},
                         "f:labels": { "f:team": {}, "f:cost": {} },

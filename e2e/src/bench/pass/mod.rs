@@ -201,7 +201,8 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
             let Turn { writer, per_second } = turn;
             let rate = per_second.map(|rate| format!(" at {rate}/s")).unwrap_or_default();
             say(&format!(
-                "round {number}: {writer:?}{rate} {:.1} s, {:.0} objects per second, another client's p99 {p99:.1} ms",
+                "round {number}: {writer:?}{rate} {:.1} s, {:.0} objects per second, another client's p99 \
+                 {p99:.1} ms",
                 round.seconds,
                 *count as f64 / round.seconds,
             ));

@@ -20,7 +20,7 @@ pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>, before
     stage.write(&LATECOMER).await?;
     // The claims have to hold after Etch has processed the change, too. Without defaults there is nothing to
     // process.
-    let said = stage.persisted(&CRONTABS).await;
+    let wording = stage.persisted(&CRONTABS).await;
     let mut everyone = ACTORS.to_vec();
     everyone.push(LATECOMER);
     let seen = stage.look(&everyone).await?;
@@ -36,7 +36,7 @@ pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>, before
     let text = "the 4 that Etch had stored: not a byte and no resourceVersion has changed since";
     screen.claim(Claim::since(text, seen.kept(), before, written_since))?;
     let text = format!("{}: DefaultsPersisted is True, for the changed default", CRONTABS.crd_name());
-    screen.claim(Claim::that(text, said.err().map(|error| format!("{error:#}"))))?;
+    screen.claim(Claim::that(text, wording.err().map(|error| format!("{error:#}"))))?;
     Ok(())
 }
 

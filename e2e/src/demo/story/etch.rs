@@ -24,9 +24,9 @@ pub(super) async fn tell<W: Write>(
     let begun = Instant::now();
     let operator = stage.start_etch()?;
     for kind in KINDS {
-        let said = stage.persisted(kind).await;
+        let wording = stage.persisted(kind).await;
         let text = format!("{}: DefaultsPersisted is True, AllPersisted", kind.crd_name());
-        screen.claim(Claim::that(text, said.err().map(|error| format!("{error:#}"))))?;
+        screen.claim(Claim::that(text, wording.err().map(|error| format!("{error:#}"))))?;
     }
     screen.blank()?;
     screen.say(&format!("{:.1} s after it began. What its users see:", begun.elapsed().as_secs_f64()))?;

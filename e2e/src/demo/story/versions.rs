@@ -32,7 +32,7 @@ pub(super) async fn tell<W: Write>(
     stage.trim(&CRONTABS).await?;
     stage.roll_out(&CRONTABS.crd(&NEW_VERSION)?).await?;
     stage.until_listed(&CRONTABS, &["v1", "v2"]).await?;
-    let said = stage.persisted(&CRONTABS).await;
+    let wording = stage.persisted(&CRONTABS).await;
     let seen = stage.look(&crontabs).await?;
     let file = format!("yaml/{}/{}", CRONTABS.folder, NEW_VERSION.file);
     screen.line(&table(&[row([&file, NEW_VERSION.origin])]).concat())?;
@@ -43,12 +43,13 @@ pub(super) async fn tell<W: Write>(
     let written = seen.views.iter().filter(|view| view.actor != *ignored);
     screen.claim(Claim::about(text, written, |view| not_at(view, NEW)))?;
     let text = format!("{}: DefaultsPersisted is True again", CRONTABS.crd_name());
-    screen.claim(Claim::that(text, said.err().map(|error| format!("{error:#}"))))?;
+    screen.claim(Claim::that(text, wording.err().map(|error| format!("{error:#}"))))?;
     screen.blank()?;
 
     screen.say(
-        "For eleven minutes an API server may lag behind a change; then Etch asks about each object once more. \
-         The demo does not wait: it stops Etch, sets that time in the report to the past, and starts it again.",
+        "For eleven minutes an API server may lag behind a change; then Etch asks about each object once \
+         more. The demo does not wait: it stops Etch, sets that time in the report to the past, and starts \
+         it again.",
     )?;
     operator.stop().await?;
     stage.verify_now(&CRONTABS).await?;

@@ -42,7 +42,9 @@ impl Generator<'_> {
             json!([]),
             json!(null),
         ];
-        json!({"clientConfig": client, "conversionReviewVersions": versions[self.random.below(versions.len())]})
+        json!({
+            "clientConfig": client, "conversionReviewVersions": versions[self.random.below(versions.len())],
+        })
     }
 
     fn client(&mut self) -> Value {

@@ -141,7 +141,12 @@ impl Generator<'_> {
         }
         let names = match self.random.below(8) {
             0 => {
-                json!({"plural": "Things", "kind": "T T", "listKind": "T T", "shortNames": ["", "x"], "categories": ["A"]})
+                json!({
+                    "plural": "Things", "kind": "T T", "listKind": "T T", "shortNames": ["", "x"],
+                    "categories": [
+                        "A",
+                    ],
+                })
             }
             1 => json!({"plural": "", "kind": "", "singular": "-"}),
             2 => json!(null),
@@ -285,7 +290,9 @@ impl Generator<'_> {
             ("x-kubernetes-validations", json!([{"rule": "has(self.spec)", "optionalOldSelf": true}])),
             (
                 "x-kubernetes-validations",
-                json!([{"rule": "self.metadata.generateName.startsWith(self.metadata.name)", "fieldPath": ".spec"}]),
+                json!([{
+                    "rule": "self.metadata.generateName.startsWith(self.metadata.name)", "fieldPath": ".spec",
+                }]),
             ),
             ("x-kubernetes-list-type", json!("map")),
             ("x-kubernetes-map-type", json!("atomic")),

@@ -39,7 +39,11 @@ impl Generator<'_> {
         match self.random.below(5) {
             0 => json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}}),
             1 => {
-                json!({"type": "object", "properties": {"name": {"type": "string", "pattern": "^a"}, "generateName": {"type": "string"}}})
+                json!({
+                    "type": "object", "properties": {
+                        "name": {"type": "string", "pattern": "^a"}, "generateName": {"type": "string"},
+                    },
+                })
             }
             2 => json!({"type": "object", "properties": {"labels": {"type": "object"}}}),
             _ => json!({"type": "object"}),

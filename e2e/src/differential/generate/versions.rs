@@ -103,10 +103,24 @@ impl Generator<'_> {
                     json!({}),
                     json!({"scale": {}}),
                     json!({"scale": null, "status": {}}),
-                    json!({"scale": {"specReplicasPath": ".spec", "statusReplicasPath": ".spec.x", "labelSelectorPath": ""}}),
-                    json!({"scale": {"specReplicasPath": ".status.a", "statusReplicasPath": "a.status.", "labelSelectorPath": "."}}),
+                    json!({
+                        "scale": {
+                            "specReplicasPath": ".spec", "statusReplicasPath": ".spec.x",
+                            "labelSelectorPath": "",
+                        },
+                    }),
+                    json!({
+                        "scale": {
+                            "specReplicasPath": ".status.a", "statusReplicasPath": "a.status.",
+                            "labelSelectorPath": ".",
+                        },
+                    }),
                     json!({"scale": {"specReplicasPath": "spec", "statusReplicasPath": ".spec.a"}}),
-                    json!({"scale": {"specReplicasPath": "", "statusReplicasPath": ".", "labelSelectorPath": ".meta"}}),
+                    json!({
+                        "scale": {
+                            "specReplicasPath": "", "statusReplicasPath": ".", "labelSelectorPath": ".meta",
+                        },
+                    }),
                     json!({"scale": {"specReplicasPath": ".spec.", "statusReplicasPath": ".status.b",
                         "labelSelectorPath": "status.c"}, "status": {}}),
                     json!(null),
@@ -174,11 +188,16 @@ impl Generator<'_> {
         let columns: Vec<Value> = (0..self.random.between(0, 3))
             .map(|_| {
                 json!({"name": self.random.pick(&["A", "", "Age"]),
-                    "type": self.random.pick(&["string", "date", "", "int", "number", "boolean", "integer", "String"]),
-                    "format": self.random.pick(&["", "", "int32", "x", "date-time", "date", "byte", "password", "double"]),
+                    "type": self.random.pick(&[
+                        "string", "date", "", "int", "number", "boolean", "integer", "String",
+                    ]),
+                    "format": self.random.pick(&[
+                        "", "", "int32", "x", "date-time", "date", "byte", "password", "double",
+                    ]),
                     "description": self.random.pick(&["", "a", "b"]),
                     "priority": self.random.below(2),
-                    "jsonPath": self.random.pick(&[".spec.a", "spec", "", ".", ".a[?(@.b==\"c\")]", "{.a}", "..", ".a..b", " ", "é"])})
+                    "jsonPath": self.random.pick(&[".spec.a", "spec", "", ".", ".a[?(@.b==\"c\")]", "{.a}",
+                        "..", ".a..b", " ", "é"])})
             })
             .collect();
         columns.into()

@@ -78,7 +78,8 @@ pub enum CrdError {
     Restored(Sign),
     /// The report could not be written that names the defaults, and nothing is stored before.
     #[error(
-        "nothing is stored before the DefaultsReport names the defaults, and it cannot be written, see Etch's log"
+        "nothing is stored before the DefaultsReport names the defaults, and it cannot be written, see \
+         Etch's log"
     )]
     Unreported,
     /// A watch.
@@ -271,7 +272,8 @@ impl CrdError {
             }
             Self::Watch(error) if error.is_expired() => None,
             failed if failed.is_failed_conversion() => {
-                let message = "cannot read objects at the storage version: the conversion webhook fails or does not answer";
+                let message = "cannot read objects at the storage version: the conversion webhook fails or \
+                    does not answer";
                 status(Reason::ConversionFailed, message.to_owned())
             }
             failed if failed.refusal().is_some_and(Refusal::is_of_lost_version) => {

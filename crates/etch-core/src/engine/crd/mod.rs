@@ -6,7 +6,8 @@
 //!                  ├─> the schema settles ─────────────────────────> End(Settle)
 //!                  └─> permissions ─> server ─> pass ─> steady state
 //!                            │          │        │          │
-//!                            └──────────┴────────┴──────────┴─> error ─> End(Wait, Permission, Changed, Idle)
+//!                            └──────────┴────────┴──────────┴─> error
+//!                                                   ─> End(Wait, Permission, Changed, Idle)
 //! ```
 //!
 //! The machine hands what it has to write about the CRD to its [`Status`](super::status::Status), which works

@@ -44,8 +44,8 @@ impl CrdRevision {
 
     /// A hash of the entry in managedFields that names our conditions; `None` if it is another entry.
     ///
-    /// It changes with our conditions: a client that changes one takes its fields from the entry, and an apply
-    /// in our name that changes one sets the time.
+    /// It changes with our conditions: a client that changes one takes its fields from the entry, and an
+    /// apply in our name that changes one sets the time.
     pub fn entry(entry: &Value) -> Option<u64> {
         if entry["manager"] != MANAGER || entry["subresource"] != "status" {
             return None;

@@ -200,9 +200,9 @@ impl Status {
         });
     }
 
-    /// The watch of CRDs shows the CRD at this revision. If our conditions may not be those that are known there,
-    /// another client has changed them, or etcd was restored, or the event of our own last write is yet to come: a
-    /// recheck follows some time later, for Etch does not fight over them.
+    /// The watch of CRDs shows the CRD at this revision. If our conditions may not be those that are known
+    /// there, another client has changed them, or etcd was restored, or the event of our own last write is
+    /// yet to come: a recheck follows some time later, for Etch does not fight over them.
     pub fn crd_shown(&mut self, now: Instant, revision: CrdRevision) {
         self.shown = Some(revision);
         if !self.is_shown() {
@@ -441,8 +441,8 @@ impl Status {
         }
     }
 
-    /// Whether the CRD is at the generation that everything wanted is about. The machine of another generation
-    /// finds out what is stored then.
+    /// Whether the CRD is at the generation that everything wanted is about. The machine of another
+    /// generation finds out what is stored then.
     fn is_of_subject(&self, document: &Json) -> bool {
         document["metadata"]["generation"].as_i64().unwrap_or_default() == self.subject.generation
     }
@@ -463,8 +463,8 @@ impl Status {
         self.end();
     }
 
-    /// Sends what has met a change of the CRD, at once: a CRD that changes all the time may have changed after
-    /// any wait.
+    /// Sends what has met a change of the CRD, at once: a CRD that changes all the time may have changed
+    /// after any wait.
     fn send_again(&mut self, now: Instant) {
         match self.under_way.as_ref().is_some_and(|write| write.attempts < ATTEMPTS) {
             true => self.attempt(),

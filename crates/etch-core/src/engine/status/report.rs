@@ -121,8 +121,8 @@ impl Report {
                 let was_open = self.version.replace(version).is_some();
                 if was_open { Step::Stands } else { Step::Send(self.request(write)) }
             }
-            // A restore of etcd takes a report away, too, and one that has no status yet. An answer that names
-            // no object is one of a server or a proxy that serves no reports.
+            // A restore of etcd takes a report away, too, and one that has no status yet. An answer that
+            // names no object is one of a server or a proxy that serves no reports.
             Err(CallError::Refused(refusal)) if refusal.is_missing_object() && self.version.is_some() => {
                 Step::Other
             }

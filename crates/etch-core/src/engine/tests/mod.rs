@@ -61,7 +61,9 @@ pub(super) fn object(name: &str, revision: u64) -> Object {
     });
     Object::from(json!({
         "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "size": 5 }, "status": { "phase": "New" },
-        "metadata": { "name": name, "uid": name, "resourceVersion": revision.to_string(), "managedFields": [owner] },
+        "metadata": {
+            "name": name, "uid": name, "resourceVersion": revision.to_string(), "managedFields": [owner],
+        },
     }))
 }
 

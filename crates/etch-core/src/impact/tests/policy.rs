@@ -11,7 +11,9 @@ fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool)
     let followed = [".spec.a".parse().expect("a path")];
     let changes = changes(&past_of(&old), &new, &followed);
     let former = of_upgrade(&old, &new);
-    told(&Upgrade::new(&old, &new).under(terms, changes, former, writes).on_record(object, &all_stored()).0)
+    reported(
+        &Upgrade::new(&old, &new).under(terms, changes, former, writes).on_record(object, &all_stored()).0,
+    )
 }
 
 #[test]
@@ -35,7 +37,7 @@ fn what_a_policy_follows_changes_although_it_is_stored() {
     let changes = changes(&past_of(&old), &new, &[".spec.a".parse().expect("a path")]);
     let phantom = tab(json!({ "a": 1 }), json!({}));
     let upgrade = Upgrade::new(&old, &new).under(terms, changes, Vec::new(), true);
-    assert_eq!(told(&upgrade.object(&phantom)), ["changes .spec.a"]);
+    assert_eq!(reported(&upgrade.object(&phantom)), ["changes .spec.a"]);
 }
 
 #[test]
@@ -75,11 +77,11 @@ fn an_object_on_record_is_left_alone_where_no_default_changes() {
     {
         let terms = Terms { hidden_fields, ..Terms::default() };
         let upgrade = Upgrade::new(&old, &new).under(terms, Vec::new(), Vec::new(), true);
-        assert_eq!(told(&upgrade.on_record(&object, &all_stored()).0), ["hidden .spec.b"]);
-        assert_eq!(told(&upgrade.on_record(&object, &Record::default()).0)[1..], [unproved]);
+        assert_eq!(reported(&upgrade.on_record(&object, &all_stored()).0), ["hidden .spec.b"]);
+        assert_eq!(reported(&upgrade.on_record(&object, &Record::default()).0)[1..], [unproved]);
         let written_at = |revision: u64| {
             let stored = upgrade.stored(object.json().clone(), revision, &all_stored());
-            told(&stored.expect("a readable object").1)
+            reported(&stored.expect("a readable object").1)
         };
         assert_eq!(written_at(5), ["hidden .spec.b"]);
         assert_eq!(written_at(0)[1..], [unproved], "nobody knows when it was written");

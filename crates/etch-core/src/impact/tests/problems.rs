@@ -15,11 +15,12 @@ fn an_object_that_a_new_default_makes_invalid_is_named_with_the_place_and_no_val
     let object = tab(json!({ "min": 10, "max": 50 }), json!({ "f:min": {} }));
     let effect = Upgrade::new(&old, &new).object(&object);
     assert_eq!(
-        told(&effect),
+        reported(&effect),
         [
             "changes .spec.max",
             "protected .spec.max",
-            "problems .spec: self.min <= self.max; writes that change it are rejected, and so is creating the object again"
+            "problems .spec: self.min <= self.max; writes that change it are rejected, and so is creating \
+             the object again"
         ]
     );
 }
@@ -74,24 +75,31 @@ fn which_writes_are_rejected_depends_on_what_is_wrong() {
         }
         list
     };
-    let pod = |embedded: bool| json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": embedded });
+    let pod = |embedded: bool| {
+        json!({
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-embedded-resource": embedded,
+        })
+    };
     let old = json!({ "l": list(None), "n": { "type": "integer" }, "p": pod(false) });
     let new = json!({ "l": list(Some("set")), "n": { "type": "integer", "maximum": 1 }, "p": pod(true) });
     let object = tab(
-        json!({ "l": [1, 1], "n": 2, "p": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a/b" } } }),
+        json!({
+            "l": [1, 1], "n": 2, "p": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a/b" } },
+        }),
         json!({ "f:l": {}, "f:n": {}, "f:p": {} }),
     );
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
-    let told: Vec<String> =
+    let reported: Vec<String> =
         Upgrade::new(&old, &new).object(&object).problems.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(reported.len(), 3, "{reported:?}");
     for (place, end) in [
         (".spec.n: ", "; writes that change it are rejected, and so is creating the object again"),
         (".spec.p.metadata.name: ", "; every write of the object is rejected, and so is creating it again"),
         (".spec.l[1]: it is there twice", "; creating the object again is rejected, and writes are not"),
     ] {
         let is_it = |text: &String| text.starts_with(place) && text.ends_with(end);
-        assert!(told.iter().any(is_it), "{place} {told:?}");
+        assert!(reported.iter().any(is_it), "{place} {reported:?}");
     }
 }
 
@@ -100,8 +108,10 @@ fn each_problem_names_the_writes_that_are_rejected_for_it() {
     let int = json!({ "type": "integer" });
     let plain = spec(json!({ "a": int, "b": int }));
     let object = tab(json!({ "a": 5 }), json!({ "f:a": {} }));
-    let told = |new: Value| {
-        told(&Upgrade::new(&crd(&[("v1", true, plain.clone())]), &crd(&[("v1", true, new)])).object(&object))
+    let reported = |new: Value| {
+        reported(
+            &Upgrade::new(&crd(&[("v1", true, plain.clone())]), &crd(&[("v1", true, new)])).object(&object),
+        )
     };
     let ruled = |rule: Value| {
         let mut ruled = plain.clone();
@@ -131,7 +141,7 @@ fn each_problem_names_the_writes_that_are_rejected_for_it() {
             format!("{every}, and so is creating it again"),
         ),
     ] {
-        assert_eq!(told(new), [format!("problems {what}; {writes}")]);
+        assert_eq!(reported(new), [format!("problems {what}; {writes}")]);
     }
     let compared = ruled(json!({ "rule": "self.a > oldSelf.a" }));
     let known = Upgrade::new(&crd(&[("v1", true, compared.clone())]), &crd(&[("v1", true, compared)]))
@@ -158,13 +168,20 @@ fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
     ruled["x-kubernetes-validations"] = json!([{ "rule": "!has(self.color) || self.a < 2" }]);
     let old = crd(&[("v1beta1", true, plain.clone())]);
     let new = crd(&[("v1beta1", false, plain), ("v1", true, ruled)]);
-    let told = |a: i64| {
+    let reported = |a: i64| {
         let bytes =
             json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": a } });
-        told(&Upgrade::new(&old, &new).stored(bytes.into(), 0, &Record::default()).expect("readable").1)
+        reported(&Upgrade::new(&old, &new).stored(bytes.into(), 0, &Record::default()).expect("readable").1)
     };
     let appears = "appears on write .spec.color";
-    assert_eq!(told(1), [appears]);
-    assert_eq!((told(2).len(), &*told(2)[0]), (2, appears));
-    assert!(told(2)[1].starts_with("problems .spec: !has(self.color) || self.a < 2;"), "{:?}", told(2));
+    assert_eq!(reported(1), [appears]);
+    assert_eq!((reported(2).len(), &*reported(2)[0]), (2, appears));
+    assert!(
+        reported(2)[1].starts_with(
+            "problems .spec: !has(self.color) || self.a < \
+        2;"
+        ),
+        "{:?}",
+        reported(2)
+    );
 }

@@ -10,11 +10,16 @@ fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
     let beta: Object =
         json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": 1 } })
             .into();
-    assert_eq!(told(&Upgrade::new(&old, &new).object(&beta)), ["appears on write .spec.color"], "fact R2");
-    assert_eq!(told(&Upgrade::new(&new, &new).object(&beta)), [""; 0], "it was so before");
+    assert_eq!(
+        reported(&Upgrade::new(&old, &new).object(&beta)),
+        ["appears on write \
+        .spec.color"],
+        "fact R2"
+    );
+    assert_eq!(reported(&Upgrade::new(&new, &new).object(&beta)), [""; 0], "it was so before");
     let unknown: Object = json!({ "apiVersion": "example.com/v7", "metadata": { "name": "a" } }).into();
     assert_eq!(
-        told(&Upgrade::new(&old, &new).object(&unknown)),
+        reported(&Upgrade::new(&old, &new).object(&unknown)),
         ["problems it cannot be read: stored at v7, which the CRD does not have"]
     );
 }
@@ -42,7 +47,7 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
     let mut object = tab(json!({ "a": 1 }), json!({ "f:a": {} })).json().clone();
     object["apiVersion"] = json!("example.com/v1beta1");
     let object = Object::from(object);
-    assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), ["appears on write .spec.color"]);
+    assert_eq!(reported(&Upgrade::new(&old, &new).object(&object)), ["appears on write .spec.color"]);
     assert_eq!(Upgrade::new(&old, &new).schemas().defaults_added.len(), 1);
     let (bare, full) = (spec(plain.clone()), spec(color.clone()));
     let blue = spec(json!({ "a": {}, "color": { "default": "blue" } }));
@@ -50,13 +55,13 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
     let blue = crd(&[("v1beta1", false, bare), ("v1", true, blue)]);
     let (_, other) =
         Upgrade::new(&red, &blue).stored(object.json().clone(), 0, &Record::default()).expect("readable");
-    assert_eq!(told(&other), ["appears on write .spec.color"], "the same default gave another value");
+    assert_eq!(reported(&other), ["appears on write .spec.color"], "the same default gave another value");
     let new = crd(&[("v1beta1", false, spec(color.clone())), ("v1", true, spec(plain))]);
     let hidden = Upgrade::new(&old, &new).object(&object);
-    assert_eq!(told(&hidden), [""; 0], "what conversion hands over is pruned");
+    assert_eq!(reported(&hidden), [""; 0], "what conversion hands over is pruned");
     let new = crd(&[("v1", true, spec(color))]);
     assert_eq!(
-        told(&Upgrade::new(&old, &new).object(&object)),
+        reported(&Upgrade::new(&old, &new).object(&object)),
         ["problems it cannot be read: stored at v1beta1, which the CRD does not have"]
     );
 }
@@ -69,12 +74,12 @@ fn what_lacks_a_default_of_the_storage_version_may_show_those_of_the_version_tha
     };
     let old = versions(json!({ "count": { "default": 5 }, "size": {} }));
     let new = versions(json!({ "count": {}, "size": {} }));
-    let told = |object| told(&Upgrade::new(&old, &new).object(&object));
+    let reported = |object| reported(&Upgrade::new(&old, &new).object(&object));
     assert_eq!(
-        told(tab(json!({ "count": 5 }), json!({}))),
+        reported(tab(json!({ "count": 5 }), json!({}))),
         ["disappears .spec.count", "protected .spec.count"]
     );
-    assert_eq!(told(tab(json!({ "count": 6 }), json!({}))), [""; 0]);
+    assert_eq!(reported(tab(json!({ "count": 6 }), json!({}))), [""; 0]);
 }
 
 #[test]
@@ -87,12 +92,17 @@ fn fields_that_another_version_loses_may_be_hidden_in_objects_that_are_stored_th
     let upgrade = Upgrade::new(&old, &new);
     let object = tab(json!({ "a": 1, "b": 2 }), json!({ "f:a": {}, "f:b": {} }));
     let effect = upgrade.object(&object);
-    assert_eq!(told(&effect), ["hidden .spec.b"]);
+    assert_eq!(reported(&effect), ["hidden .spec.b"]);
     assert!(effect.open.is_open(EffectKind::Hidden, &effect.hidden[0]));
     let moved = Record { all_at_storage_version: true, ..Record::default() };
-    assert_eq!(told(&upgrade.on_record(&object, &moved).0), [""; 0]);
+    assert_eq!(reported(&upgrade.on_record(&object, &moved).0), [""; 0]);
     let since = tab(json!({ "a": 1, "b": 2, "new": 3 }), json!({ "f:a": {}, "f:b": {}, "f:new": {} }));
-    assert_eq!(told(&upgrade.object(&since)), [""; 0], "read at v1beta1, it would not show the new field");
+    assert_eq!(
+        reported(&upgrade.object(&since)),
+        [""; 0],
+        "read at v1beta1, it would not show the new \
+        field"
+    );
 }
 
 #[test]
@@ -105,7 +115,7 @@ fn what_a_webhook_converts_is_not_judged_in_other_terms() {
         json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "host": "h" } });
     let (_, effect) = Upgrade::new(&old, &new).stored(bytes.into(), 0, &Record::default()).expect("readable");
     assert_eq!(
-        told(&effect),
+        reported(&effect),
         [
             "appears .spec.port",
             "problems not known to be valid: it is stored at v1beta1, and a webhook converts it"
@@ -120,10 +130,10 @@ fn what_a_webhook_converts_may_lose_fields_before() {
     let (effect, _) = Upgrade::new(&old, &new).on_record(&object, &Record::default());
     let loses =
         "problems not known to be stored at v1: at v1beta1 it loses fields that v1beta1 no longer has";
-    assert_eq!(told(&effect), [loses]);
+    assert_eq!(reported(&effect), [loses]);
     let moved = Record { all_at_storage_version: true, ..Record::default() };
-    assert_eq!(told(&Upgrade::new(&old, &new).on_record(&object, &moved).0), [""; 0]);
-    assert_eq!(told(&Upgrade::new(&new, &old).on_record(&object, &Record::default()).0), [""; 0]);
+    assert_eq!(reported(&Upgrade::new(&old, &new).on_record(&object, &moved).0), [""; 0]);
+    assert_eq!(reported(&Upgrade::new(&new, &old).on_record(&object, &Record::default()).0), [""; 0]);
 }
 
 #[test]
@@ -132,11 +142,11 @@ fn nothing_is_certain_of_the_defaults_of_what_a_webhook_may_convert() {
     let (old, new) = (with(json!({})), with(json!({ "default": 1 })));
     let object = tab(json!({ "host": 1 }), json!({ "f:host": {} }));
     let (effect, _) = Upgrade::new(&old, &new).on_record(&object, &Record::default());
-    assert_eq!(told(&effect), ["appears .spec.port"]);
+    assert_eq!(reported(&effect), ["appears .spec.port"]);
     assert!(effect.open.is_open(EffectKind::Appears, &effect.appears[0]));
     let moved = Record { all_at_storage_version: true, ..Record::default() };
     let (effect, _) = Upgrade::new(&old, &new).on_record(&object, &moved);
-    assert_eq!(told(&effect), ["appears .spec.port"]);
+    assert_eq!(reported(&effect), ["appears .spec.port"]);
     assert!(effect.open.is_none(), "{effect:?}");
 }
 

@@ -24,11 +24,11 @@ impl<'a> Unowned<'a> {
         let mut versions = HashMap::new();
         let mut is_understood =
             |version: &'a str| *versions.entry(version).or_insert_with(|| can_express(version, object, crd));
-        let is_told = are_readable(object.json())
+        let is_reported = are_readable(object.json())
             && owners(object).next().is_some()
             && owners(object).all(|owner| owner.fields.is_object() && is_understood(owner.version()));
         let others = || Claimants::of(others(object));
-        Self { object, crd, others: is_told.then(others) }
+        Self { object, crd, others: is_reported.then(others) }
     }
 
     /// Whether the owners show who owns what.

@@ -112,7 +112,8 @@ fn claimed(object: &Object, crd: &Crd, place: &Path) -> Object {
     let fields = elements.into_iter().rfold(json!({}), |inner, element| json!({ element: inner }));
     let mut entries = object.json()["metadata"]["managedFields"].clone();
     entries.as_array_mut().expect("owners").push(json!({
-        "manager": "claimant", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": crd.api_version(), "fieldsV1": fields,
+        "manager": "claimant", "operation": "Apply", "fieldsType": "FieldsV1",
+        "apiVersion": crd.api_version(), "fieldsV1": fields,
     }));
     with_metadata(object, "managedFields", entries)
 }

@@ -69,7 +69,9 @@ fn crd(color: &str, versions: &[&str]) -> Crd {
         .collect();
     Crd::read(&Json::from(json!({
         "metadata": { "name": "things.example.com", "uid": "crd" },
-        "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": versions },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": versions,
+        },
     })))
     .expect("a CRD")
 }
@@ -102,7 +104,9 @@ fn of(owners: Vec<Value>, color: Option<&str>) -> Object {
     spec.extend(color.map(|color| ("color".to_owned(), json!(color))));
     Object::from(json!({
         "apiVersion": "example.com/v1", "kind": "Thing", "spec": spec,
-        "metadata": { "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10", "managedFields": owners },
+        "metadata": {
+            "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10", "managedFields": owners,
+        },
     }))
 }
 

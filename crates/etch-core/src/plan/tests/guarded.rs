@@ -21,7 +21,8 @@ fn restrictions() -> Vec<Value> {
         rule("has(self.a) && !(has(self.b) || has(self.c))"),
         rule("has(self.a) == has(self.b) || has(self.c)"),
         rule("(has(self.a) ? self.a : 0) + (has(self.b) ? self.b : 0) + (has(self.c) ? self.c : 0) < 7"),
-        json!({ "x-kubernetes-validations": [{ "rule": "!has(self.a) || self.a == 2" }, { "rule": "!has(self.c)" }] }),
+        json!({ "x-kubernetes-validations": [{ "rule": "!has(self.a) || self.a == \
+            2" }, { "rule": "!has(self.c)" }] }),
         json!({ "maxProperties": 1 }),
         json!({ "maxProperties": 2, "minProperties": 1 }),
         json!({ "enum": [{ "a": 2, "b": 1, "c": 5 }, { "b": 2 }, {}] }),

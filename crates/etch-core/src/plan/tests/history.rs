@@ -47,9 +47,13 @@ fn history(first: &Value, more: Value) -> (History, Crd) {
 
 /// An object that shows `color: red`, at a resource version; its creator owns these fields.
 fn object(revision: u64, owned: Value, rest: Value) -> Object {
-    let entry = json!({ "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "time": CREATED, "fieldsV1": owned });
+    let entry = json!({
+        "manager": "user", "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+        "time": CREATED, "fieldsV1": owned,
+    });
     let mut metadata = json!({
-        "name": "a", "uid": "u", "resourceVersion": revision.to_string(), "generation": 1, "creationTimestamp": CREATED,
+        "name": "a", "uid": "u", "resourceVersion": revision.to_string(), "generation": 1,
+        "creationTimestamp": CREATED,
         "managedFields": [entry],
     });
     rest.as_object().into_iter().flatten().for_each(|(name, value)| metadata[name] = value.clone());
@@ -168,7 +172,12 @@ fn what_had_a_default_or_cannot_be_told_is_not_known_to_be_absent() {
 fn what_owners_name_as_a_whole_tells_nothing_of_its_parts() {
     let items = |list: &str, x: Value| {
         let x = json!({ "type": "object", "required": ["name"], "properties": { "name": text(), "x": x } });
-        json!({ "l": { "type": "array", "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": ["name"], "items": x } })
+        json!({
+            "l": {
+                "type": "array", "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": ["name"],
+                "items": x,
+            },
+        })
     };
     let key = r#"k:{"name":"a"}"#;
     let of_items = |owned: Value| {

@@ -91,15 +91,15 @@ fn names_the_uid(case: &str, object: &Object, body: &Value) {
 fn says_nothing_new(case: &str, crd: &Crd, object: &Object, body: &Value) {
     let mut filled = object.json().clone().into_inner();
     crd.compiled().fill(&mut filled);
-    let (mut payload, mut said) = (filled.clone(), body.clone());
-    for document in [&mut payload, &mut said] {
+    let (mut payload, mut wording) = (filled.clone(), body.clone());
+    for document in [&mut payload, &mut wording] {
         for field in ["apiVersion", "kind", "metadata"] {
             document.as_object_mut().map(|fields| fields.remove(field));
         }
     }
     let shown = Object::from(payload.clone());
-    let with_body = model::applied(&shown, crd, &said);
-    assert!(same(&with_body, &payload), "{case}: the body says {said}, the object {payload}");
+    let with_body = model::applied(&shown, crd, &wording);
+    assert!(same(&with_body, &payload), "{case}: the body says {wording}, the object {payload}");
 }
 
 /// Law 3: who the object is, and nothing that would make a field ours.

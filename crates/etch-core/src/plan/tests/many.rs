@@ -177,7 +177,9 @@ fn object(items: Vec<Value>, versions: &[&str]) -> Object {
     }
     Object::from(json!({
         "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "items": items },
-        "metadata": { "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10", "managedFields": owners },
+        "metadata": {
+            "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10", "managedFields": owners,
+        },
     }))
 }
 

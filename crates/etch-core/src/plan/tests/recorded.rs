@@ -24,7 +24,8 @@ fn stored_at(conversion: &str, size: Value, stored: &[&str]) -> Crd {
         properties["tags"] = json!({ "type": "object", "additionalProperties": { "type": "string" } });
         let both = json!({ "type": "object", "properties": properties });
         json!({ "name": name, "served": is_new, "storage": is_new, "subresources": { "status": {} },
-            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": both, "status": both } } } })
+            "schema": { "openAPIV3Schema": { "type": "object",
+                "properties": { "spec": both, "status": both } } } })
     };
     Crd::read(&Json::from(json!({
         "metadata": { "name": "things.example.com", "uid": "crd" },
@@ -43,7 +44,9 @@ fn stored_at(conversion: &str, size: Value, stored: &[&str]) -> Crd {
 
 fn object(owner: Value, rest: Value) -> Object {
     let mut object = json!({
-        "metadata": { "name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "11", "managedFields": [owner] },
+        "metadata": {
+            "name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "11", "managedFields": [owner],
+        },
         "spec": { "name": "n", "size": 1 },
     });
     rest.as_object().into_iter().flatten().for_each(|(field, value)| object[field] = value.clone());
@@ -52,7 +55,10 @@ fn object(owner: Value, rest: Value) -> Object {
 
 fn owner(operation: &str, version: &str) -> Value {
     let fields = json!({ "f:spec": { "f:name": {} } });
-    json!({ "manager": "user", "operation": operation, "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{version}"), "fieldsV1": fields })
+    json!({
+        "manager": "user", "operation": operation, "fieldsType": "FieldsV1",
+        "apiVersion": format!("example.com/{version}"), "fieldsV1": fields,
+    })
 }
 
 /// Written since the record by an owner at the storage version.
@@ -101,7 +107,8 @@ fn what_no_pass_has_moved_may_be_stored_at_another_version_though_no_default_is_
     assert_eq!(decided(&object, &nowhere_else, &excepted), Plan::Stored(Proof::NothingToFill));
 }
 
-/// A CRD whose storage version has no default, with or without one in the version that objects may be stored at.
+/// A CRD whose storage version has no default, with or without one in the version that objects may be stored
+/// at.
 fn only_old_version_may_have_a_default(default: Option<i64>) -> Crd {
     let version = |name: &str, is_new: bool, default: Option<i64>| {
         let mut size = json!({ "type": "integer" });
@@ -197,7 +204,8 @@ fn an_apply_goes_through_the_version_of_its_managers_last_one() {
 #[test]
 fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tried_first() {
     let terms = Terms { ownership: Ownership::Own, ..Terms::default() };
-    let ours = json!({ "manager": "etch", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+    let ours = json!({ "manager": "etch", "operation": "Apply", "fieldsType": "FieldsV1",
+        "apiVersion": "example.com/v1",
         "fieldsV1": { "f:spec": { "f:size": {} } } });
     for (conversion, others, owns, kind) in [
         ("Webhook", "v1beta1", true, PatchKind::ApplyDryRun),
@@ -239,7 +247,8 @@ fn the_repeat_of_an_apply_that_took_ownership_is_tried_first_as_well() {
     let mut answer = object.json().clone();
     answer["metadata"]["resourceVersion"] = json!("12");
     answer["metadata"]["managedFields"].as_array_mut().expect("owners").push(json!({ "manager": "etch",
-        "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1", "fieldsV1": { "f:spec": { "f:size": {} } } }));
+        "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+        "fieldsV1": { "f:spec": { "f:size": {} } } }));
     let answer = || Object::from(answer.clone());
     let without_others = || {
         let mut answer = answer().json().clone();

@@ -47,9 +47,11 @@ fn object(spec: Value, fields: Value) -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Thing",
         "metadata": {
-            "name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7", "creationTimestamp": BEFORE,
+            "name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7",
+            "creationTimestamp": BEFORE,
             "managedFields": [{
-                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+                "manager": "user", "operation": "Apply", "apiVersion": "example.com/v1",
+                "fieldsType": "FieldsV1",
                 "fieldsV1": fields,
             }],
         },

@@ -279,7 +279,7 @@ fn the_condition_says_how_many_and_why_and_where() {
         let mode = if audit { Mode::Audit } else { Mode::Persist };
         let pause = paused.then(|| Pause { paused: Some("default".to_owned()), ..Pause::default() });
         let settings = settings(mode, pause);
-        let said = |objects: &[Object]| {
+        let wording = |objects: &[Object]| {
             let tally = tally_of(objects);
             laws::of_a_tally(&tally);
             let status = message::of(&SchemaFindings::default(), &settings, &tally);
@@ -288,9 +288,9 @@ fn the_condition_says_how_many_and_why_and_where() {
             laws::of_a_condition(&condition);
             format!("{} {}: {}", condition.status, condition.reason, condition.message)
         };
-        assert_eq!(said(&objects), condition);
+        assert_eq!(wording(&objects), condition);
         objects.reverse();
-        assert_eq!(said(&objects), condition, "the order of the objects does not count");
+        assert_eq!(wording(&objects), condition, "the order of the objects does not count");
     }
 }
 
@@ -429,7 +429,9 @@ fn a_record_is_about_the_objects_that_were_selected() {
 fn the_named_and_the_rest_are_all_that_are_counted() {
     for state in ["Due", "Rejected", "Held", "Unknown"] {
         let objects = (0..1_215).map(|index| {
-            let object = json!({ "name": format!("n{index}"), "state": state, "hold": "HiddenFields", "paths": [".spec.f"] });
+            let object = json!({
+                "name": format!("n{index}"), "state": state, "hold": "HiddenFields", "paths": [".spec.f"],
+            });
             serde_json::from_value(object).expect("an object")
         });
         let tally = tally_of(&objects.collect::<Vec<Object>>());
@@ -446,7 +448,9 @@ fn a_report_is_bounded_whatever_becomes_of_objects() {
             .map(|index| {
                 let held = (state == "Held").then_some("HiddenFields");
                 let object = json!({
-                    "name": format!("{index:05}{long}"), "state": state, "hold": held, "paths": [format!(".spec.f{index}")],
+                    "name": format!("{index:05}{long}"), "state": state, "hold": held, "paths": [
+                        format!(".spec.f{index}"),
+                    ],
                     "fields": [format!("spec.f{index}")], "lacks": true,
                 });
                 serde_json::from_value(object).expect("an object")

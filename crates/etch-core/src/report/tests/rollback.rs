@@ -1,5 +1,5 @@
-//! What is known of fields that come and go with their defaults: which objects may hold them, and which passes
-//! prove those that are left.
+//! What is known of fields that come and go with their defaults: which objects may hold them, and which
+//! passes prove those that are left.
 
 use super::*;
 use crate::api::{self, Counts};

@@ -63,13 +63,15 @@ impl ValueCase {
         }
         let owned = self.owned.clone().unwrap_or_else(|| json!({ "f:spec": {} }));
         let owner = json!({
-            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1",
+            "fieldsType": "FieldsV1",
             "fieldsV1": owned,
         });
         let document = json!({
             "apiVersion": "example.com/v1", "kind": "Thing", "spec": self.spec,
             "metadata": {
-                "name": "a", "namespace": "ns", "uid": "uid-a", "resourceVersion": "9", "annotations": annotations,
+                "name": "a", "namespace": "ns", "uid": "uid-a", "resourceVersion": "9",
+                "annotations": annotations,
                 "managedFields": [owner],
             },
         });

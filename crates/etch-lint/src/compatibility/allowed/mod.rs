@@ -1,5 +1,6 @@
-//! The values that a schema allowed at a place, as far as its own keywords tell, and whether all of them fit a new
-//! one. A yes is certain; a no may be something that is not worked out, such as what a clause of several implies.
+//! The values that a schema allowed at a place, as far as its own keywords tell, and whether all of them fit
+//! a new one. A yes is certain; a no may be something that is not worked out, such as what a clause of
+//! several implies.
 
 mod numbers;
 mod place;

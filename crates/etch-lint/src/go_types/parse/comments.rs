@@ -71,8 +71,8 @@ impl Comments {
         self.take_except(node, left_over, |_| false)
     }
 
-    /// The same on a type: above its documentation, markers of a package are the package's, as controller-gen has
-    /// it.
+    /// The same on a type: above its documentation, markers of a package are the package's, as controller-gen
+    /// has it.
     pub(super) fn take_of_type(&mut self, node: Node<'_>, left_over: &mut Vec<Marker>) -> About {
         self.take_except(node, left_over, |marker| OF_PACKAGE.contains(&marker.name.as_str()))
     }

@@ -54,9 +54,9 @@ pub fn coerce(
     }
 }
 
-/// Reports the topmost places of the type and the metadata of embedded resources that an object shows no longer, once
-/// [`coerce`] has dropped what is malformed. A value without content, such as `creationTimestamp: null`, does not
-/// count. `given` is the object before, `left` the one after.
+/// Reports the topmost places of the type and the metadata of embedded resources that an object shows no
+/// longer, once [`coerce`] has dropped what is malformed. A value without content, such as
+/// `creationTimestamp: null`, does not count. `given` is the object before, `left` the one after.
 pub fn dropped(
     given: &Value,
     left: &Value,

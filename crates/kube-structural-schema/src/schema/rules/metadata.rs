@@ -27,7 +27,8 @@ pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut 
     if depth == Level::Root && !restricts_names_only(metadata) {
         report.forbidden(
             &here,
-            "must not specify anything other than name and generateName, but metadata is implicitly specified",
+            "must not specify anything other than name and generateName, but metadata is implicitly \
+             specified",
         );
     }
 }

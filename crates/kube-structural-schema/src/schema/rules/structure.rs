@@ -16,9 +16,10 @@ pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut 
     metadata::check(schema, depth, at, report);
     if schema.embedded_resource && !schema.preserve_unknown_fields && schema.properties.is_empty() {
         report.required(
-                &at.child("properties"),
-                "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
-            );
+            &at.child("properties"),
+            "must not be empty if x-kubernetes-embedded-resource is true without \
+                 x-kubernetes-preserve-unknown-fields",
+        );
     }
 }
 

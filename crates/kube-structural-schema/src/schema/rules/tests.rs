@@ -46,7 +46,8 @@ fn judges_all_versions_of_a_crd() {
     assert_eq!(
         judge(&two).message().as_deref(),
         Some(
-            "spec.versions[1].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"
+            "spec.versions[1].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the \
+             root"
         )
     );
     two["preserveUnknownFields"] = json!(true);
@@ -54,7 +55,8 @@ fn judges_all_versions_of_a_crd() {
         judge(&two).message().as_deref(),
         Some(
             "[spec.preserveUnknownFields: Invalid value: true: must be false, \
-             spec.versions[1].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root]"
+             spec.versions[1].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the \
+             root]"
         )
     );
 }

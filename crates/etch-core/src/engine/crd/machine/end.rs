@@ -23,8 +23,8 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Continues with what is known of the objects after a pass that another policy has ended: one that changes
-    /// all the time would otherwise have each pass ask again about those before.
+    /// Continues with what is known of the objects after a pass that another policy has ended: one that
+    /// changes all the time would otherwise have each pass ask again about those before.
     pub fn continue_after(&mut self, other: Self) {
         let (this, before) = (&self.task.crd, &other.task.crd);
         if (this.uid(), this.generation(), this.digest())
@@ -82,8 +82,8 @@ impl<H> CrdMachine<H> {
         self.end(error, next);
     }
 
-    /// Takes over which fields had a default from the report that is to be replaced: whichever past it is about,
-    /// etcd may hold them.
+    /// Takes over which fields had a default from the report that is to be replaced: whichever past it is
+    /// about, etcd may hold them.
     fn keep_former_defaults(&mut self) {
         if let (Some(other), Some(open)) = (self.status.take_other_report(), &mut self.known.report) {
             open.state.add_former(&of_report(&other, &self.task.crd));
@@ -135,8 +135,8 @@ impl<H> CrdMachine<H> {
                 return self.respond(CrdError::Restored(Sign::Report), now);
             }
             Ok(_) => self.set_report_of(error),
-            // Where the report is another one, the write is refused. Without it, a restart costs the next object
-            // its owners.
+            // Where the report is another one, the write is refused. Without it, a restart costs the next
+            // object its owners.
             Err(_) if error.owners_lost().is_some() => self.set_report_of(error),
             // A report that cannot be read is not replaced.
             Err(_) => {}

@@ -116,8 +116,8 @@ impl<H> CrdMachine<H> {
     /// Waits for as long as the schema must stand unchanged before objects are written, or makes a pass.
     fn settle_or_pass(&mut self, opening: &Opening, now: Now) {
         let Some(open) = &self.known.report else { return };
-        // Where no default is left and none is followed, and no object is moved or repaired, nothing is written:
-        // what is only counted need not settle. Neither need an audit.
+        // Where no default is left and none is followed, and no object is moved or repaired, nothing is
+        // written: what is only counted need not settle. Neither need an audit.
         let may_write = self.task.settings.mode == Mode::Persist
             && (opening.has_defaults()
                 || self.task.writes_without_defaults()
