@@ -31,7 +31,7 @@ impl Package {
             if matches!(module.last().map(String::as_str), Some("mod" | "lib")) {
                 module.pop();
             }
-            let code = without_visibility(&code);
+            ensure!(!code.contains("pub(in "), "{}: a name is public here, or in its crate", path.display());
             let taken = uses(&code).into_iter().map(|path| (path.last().cloned().unwrap_or_default(), path));
             package.taken.insert(module.clone(), taken.collect());
             package.code.insert(module, code);
@@ -78,13 +78,6 @@ impl Package {
         });
         arrows.collect()
     }
-}
-
-/// The code without the `in crate::…` of `pub(in crate::…)`: it names a module and takes nothing from it.
-fn without_visibility(code: &str) -> String {
-    let mut parts = code.split("(in ");
-    let first = parts.next().into_iter();
-    first.chain(parts.filter_map(|part| Some(part.split_once(')')?.1))).collect()
 }
 
 fn words(code: &str) -> impl Iterator<Item = &str> {

@@ -6,7 +6,7 @@ use kube_structural_schema::path::{Path, Step};
 
 /// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. Absent
 /// places are left out.
-pub(in crate::plan) fn each<'v>(
+pub(crate) fn each<'v>(
     object: &'v Value,
     schema_path: &Path,
     found: &mut impl FnMut(&Path, &'v Value),

@@ -9,7 +9,7 @@ use crate::plan::{hidden, misfit};
 use kube_structural_schema::path::Path;
 
 /// An object, and what its owners claim.
-pub(in crate::plan) struct Unowned<'a> {
+pub(crate) struct Unowned<'a> {
     object: &'a Object,
     crd: &'a Crd,
     /// The owners other than Etch; `None` if they do not account for the whole object.
@@ -20,7 +20,7 @@ impl<'a> Unowned<'a> {
     /// No value is free in an object without `managedFields`: a client has cleared them, and with them every
     /// claim. Nor if an owner's version cannot express the whole object: then the server keeps naming the old
     /// owners, and does not record who sets what.
-    pub(in crate::plan) fn of(object: &'a Object, crd: &'a Crd) -> Self {
+    pub(crate) fn of(object: &'a Object, crd: &'a Crd) -> Self {
         let mut versions = HashMap::new();
         let mut is_understood =
             |version: &'a str| *versions.entry(version).or_insert_with(|| can_express(version, object, crd));
@@ -32,12 +32,12 @@ impl<'a> Unowned<'a> {
     }
 
     /// Whether the owners show who owns what.
-    pub(in crate::plan) fn are_known(&self) -> bool {
+    pub(crate) fn are_known(&self) -> bool {
         self.others.is_some()
     }
 
     /// Whether no manager owns the value at a place of the object. What Etch itself owns counts as unowned.
-    pub(in crate::plan) fn has(&mut self, place: &Path) -> bool {
+    pub(crate) fn has(&mut self, place: &Path) -> bool {
         let schema = &self.crd.storage().schema;
         self.others.as_mut().is_some_and(|others| !others.claim(self.object.json(), schema, place.steps()))
     }
