@@ -26,8 +26,7 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
     }
     let text = bottom.to_string();
     if text.ends_with(NO_TLS) {
-        return "it does not answer in TLS: check whether its URL in the kubeconfig has to begin with \
-            http://"
+        return "it does not answer in TLS: check whether its URL in the kubeconfig has to begin with http://"
             .to_owned();
     }
     if text.contains(CA_AS_SERVER) {

@@ -6,11 +6,14 @@ use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get, if_exists, if_there, json, try_apply};
+use super::call::{encoded, get, if_exists, if_there, json, patch_as, try_apply};
 use super::read::{collection, named};
 use super::{CallError, Cluster, crds};
+use etch_core::plan::PatchKind;
 use kube_structural_schema::json::Json;
 
+/// How often a CRD is read and patched that changes in between.
+const PATCH_ATTEMPTS: u32 = 5;
 /// Metadata only: no schemas.
 pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -91,6 +94,31 @@ impl Cluster {
     pub async fn crd(&self, name: &str) -> Result<Option<Json>, CallError> {
         let body = if_exists(self.call_in_turn(get(&crd_path(name)), &self.turns.crds).await)?;
         body.map(|body| json(&body)).transpose()
+    }
+
+    /// Patches the status of a CRD by what `body` makes of it as it is read, and again if it changes in between.
+    /// Returns the CRD as it is then, and whether there was anything to patch.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 409 if it changes each time.
+    pub(super) async fn patch_crd_status(
+        &self,
+        name: &str,
+        manager: &str,
+        body: impl Fn(&Json) -> Option<Json> + Send,
+    ) -> Result<(Json, bool), CallError> {
+        let path = format!("{}/status", crd_path(name));
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let document = self.crd(name).await?.unwrap_or_default();
+            let Some(body) = body(&document) else { return Ok((document, false)) };
+            let request = answered_with(patch_as(manager, &path, PatchKind::Merge, body.to_vec()), METADATA);
+            match self.call_for_json(request).await {
+                Err(error) if error.code() == Some(409) && attempts < PATCH_ATTEMPTS => {}
+                answer => return answer.map(|answer| (answer, true)),
+            }
+        }
     }
 
     /// What the API server would make of a CRD that the user applies as `manager`: a dry run, which stores

@@ -51,12 +51,9 @@ pub(super) fn of_client(error: &kube::Error) -> String {
                 .to_owned()
         }
         kube::Error::InferKubeconfig(error) => of_kubeconfig(error),
-        error => authentication(error)
-            .unwrap_or(
-                "the kubeconfig or the service account cannot be \
-            used",
-            )
-            .to_owned(),
+        error => {
+            authentication(error).unwrap_or("the kubeconfig or the service account cannot be used").to_owned()
+        }
     }
 }
 

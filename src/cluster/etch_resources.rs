@@ -17,11 +17,9 @@ use etch_core::condition::{self, Condition};
 use etch_core::crd::Resource;
 use etch_core::engine::status::CrdRevision;
 use etch_core::object::Object;
+use etch_core::ownership::MANAGER;
 use etch_core::plan::{PERSISTED_ANNOTATION, PatchKind, Persisted};
 use kube_structural_schema::json::Json;
-
-/// How often to try to take conditions off a CRD that changes meanwhile.
-const REMOVE_ATTEMPTS: u32 = 5;
 
 impl Cluster {
     /// Sets our conditions, all of them, on a CRD that has this resource version; an empty list removes them.
@@ -41,7 +39,10 @@ impl Cluster {
         conditions: &[Condition],
     ) -> Result<CrdRevision, CallError> {
         if conditions.is_empty() {
-            return self.remove_conditions(name, uid).await;
+            let is_this = |document: &Json| document["metadata"]["uid"] == uid;
+            let removed = |document: &Json| condition::removal(document).filter(|_| is_this(document));
+            let (document, _) = self.patch_crd_status(name, MANAGER, removed).await?;
+            return Ok(CrdRevision::of(&Some(document).filter(is_this).unwrap_or_default()));
         }
         match self.apply_conditions(name, uid, version, conditions).await {
             // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what
@@ -54,22 +55,6 @@ impl Cluster {
                 self.apply_conditions(name, uid, version, &without).await
             }
             answer => answer,
-        }
-    }
-
-    async fn remove_conditions(&self, name: &str, uid: &str) -> Result<CrdRevision, CallError> {
-        let path = format!("{}/status", crd_path(name));
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let is_this = |document: &Json| document["metadata"]["uid"] == uid;
-            let document = self.crd(name).await?.filter(is_this).unwrap_or_default();
-            let Some(body) = condition::removal(&document) else { return Ok(CrdRevision::of(&document)) };
-            let request = answered_with(patch(&path, PatchKind::Merge, body.to_vec()), METADATA);
-            match self.call_for_json(request).await {
-                Err(error) if error.code() == Some(409) && attempts < REMOVE_ATTEMPTS => {}
-                answer => return answer.map(|answer| CrdRevision::of(&answer)),
-            }
         }
     }
 

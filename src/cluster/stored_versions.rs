@@ -6,17 +6,13 @@ use std::pin::pin;
 use futures::TryStreamExt;
 use jiff::Timestamp;
 
-use super::call::patch_as;
-use super::crds::{METADATA, answered_with, crd_path};
 use super::scan::scan;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Crd;
-use etch_core::plan::{Clock, PatchKind, Record, Witness};
+use etch_core::plan::{Clock, Record, Witness};
 use etch_core::stored_versions::{Trim, VersionTally, Whereabouts, trim};
 use kube_structural_schema::json::Json;
 
-/// How often a CRD is read and patched that changes in between.
-const ATTEMPTS: u32 = 5;
 /// The field manager: the owner of our conditions must own nothing else.
 const MANAGER: &str = "etch-stored-versions";
 
@@ -55,18 +51,8 @@ impl Cluster {
         if self.is_migrated(crd).await? {
             return Ok(Trim::Migrated);
         }
-        let path = format!("{}/status", crd_path(crd.name()));
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let Some(document) = self.crd(crd.name()).await? else { return Ok(Trim::Changed) };
-            let Some(body) = trim(&document, crd, versions) else { return Ok(Trim::Changed) };
-            let request = answered_with(patch_as(MANAGER, &path, PatchKind::Merge, body.to_vec()), METADATA);
-            match self.call(request).await {
-                // The CRD's conditions have changed meanwhile, or more.
-                Err(error) if error.code() == Some(409) && attempts < ATTEMPTS => {}
-                answer => return answer.map(|_| Trim::Done),
-            }
-        }
+        let trimmed = |document: &Json| trim(document, crd, versions);
+        let (_, is_done) = self.patch_crd_status(crd.name(), MANAGER, trimmed).await?;
+        Ok(if is_done { Trim::Done } else { Trim::Changed })
     }
 }
