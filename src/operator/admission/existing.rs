@@ -201,10 +201,11 @@ impl ExistingChecker {
             let counting = listed.iter().filter(|(_, listed)| listed.contains(&resource));
             let mut counting: BTreeMap<&str, Tally> =
                 counting.filter_map(|(name, _)| tallies.remove_entry(name)).collect();
-            if let Err(why) = self.check_resource(&resource, &judges, &mut counting).await {
+            if let Err(unchecked) = self.check_resource(&resource, &judges, &mut counting).await {
+                let why = unchecked.why(&resource);
                 debug!(%resource, why, "cannot check existing objects");
                 counting.values_mut().for_each(|tally| tally.unseen(&why));
-                if why == not_served(&resource) {
+                if matches!(unchecked, Unchecked::NotServed) {
                     unserved.insert(resource);
                 }
             }
@@ -249,7 +250,7 @@ impl ExistingChecker {
         resource: &Resource,
         judges: &Arc<Vec<CheckedSchema>>,
         tallies: &mut BTreeMap<&str, Tally>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Unchecked> {
         let stores = |schema: &CheckedSchema, tallies: &BTreeMap<&str, Tally>| {
             tallies.get(&*schema.name).is_some_and(|tally| tally.stores(resource))
         };
@@ -261,7 +262,7 @@ impl ExistingChecker {
         let mut writer = None;
         let source = ObjectSource::from(self.cluster.clone());
         let mut pages = source.pages(vec![resource.clone()], &Scope::All);
-        while let Some(page) = pages.try_next().await.map_err(|error| unlisted(&error, resource))? {
+        while let Some(page) = pages.try_next().await.map_err(Unchecked::by)? {
             let is_asked = |object: &Object| {
                 !object.is_terminating() && self.endpoint.is_asked_about(object.namespace())
             };
@@ -327,12 +328,10 @@ async fn judged(
     objects: Vec<Object>,
     resource: &Resource,
     judges: &Arc<Vec<CheckedSchema>>,
-) -> Result<Vec<Judged>, String> {
+) -> Result<Vec<Judged>, Unchecked> {
     let (judges, resource) = (judges.clone(), resource.clone());
     // The task fails only by a panic, which was logged.
-    spawn_blocking(move || judge(objects, &resource, &judges))
-        .await
-        .map_err(|_| "the check failed".to_owned())
+    spawn_blocking(move || judge(objects, &resource, &judges)).await.map_err(|_| Unchecked::Failed)
 }
 
 fn judge(objects: Vec<Object>, resource: &Resource, judges: &[CheckedSchema]) -> Vec<Judged> {
@@ -354,14 +353,27 @@ fn named(object: &Object, resource: &Resource) -> ObjectName {
     }
 }
 
-/// Why objects were not listed. The server's own words may quote values.
-fn unlisted(error: &ReadError, resource: &Resource) -> String {
-    match error.code() {
-        Some(404) => not_served(resource),
-        code => unreadable(code, &resource.to_string()),
-    }
+/// Why objects of a resource were not checked.
+enum Unchecked {
+    NotServed,
+    /// With the code of the server's answer. The server's own words may quote values.
+    Unreadable(Option<u16>),
+    Failed,
 }
 
-fn not_served(resource: &Resource) -> String {
-    format!("{resource} is not served")
+impl Unchecked {
+    fn by(error: ReadError) -> Self {
+        match error.code() {
+            Some(404) => Self::NotServed,
+            code => Self::Unreadable(code),
+        }
+    }
+
+    fn why(&self, resource: &Resource) -> String {
+        match self {
+            Self::NotServed => format!("{resource} is not served"),
+            Self::Unreadable(code) => unreadable(*code, &resource.to_string()),
+            Self::Failed => "the check failed".to_owned(),
+        }
+    }
 }
