@@ -4,7 +4,7 @@
 //!
 //! | file | is |
 //! |---|---|
-//! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by
+//! | [`server`], `write`, [`patch`], [`fields`] | what an API server makes of one request, held against a real one by
 //! `tests/simulator` |
 //! | [`admission`] | what webhooks make of what is written |
 //! | [`etcd`] | one CRD and its objects, at all its generations |
@@ -26,6 +26,7 @@ pub mod etch;
 pub mod fields;
 pub mod laws;
 pub mod life;
+pub mod patch;
 pub mod random;
 pub mod replicas;
 pub mod sabotage;

@@ -16,8 +16,9 @@ use etch_core::report::ledger::ObjectLedger;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 use simulator::etcd::{Clock, Live, Resource, Server};
+use simulator::patch::merge;
 use simulator::server::{
-    self, Content, Entry, GROUP, NAME, NAMESPACE, Refused, Release, Request, Verb, payload, refusal, uid,
+    Content, Entry, GROUP, NAME, NAMESPACE, Refused, Release, Request, Verb, payload, refusal, uid,
 };
 use simulator::worlds::{World, request};
 
@@ -321,7 +322,7 @@ impl Twins<'_> {
                 if read.code == 404 {
                     return Ok(read);
                 }
-                ("PUT", object, "application/json", server::merge(read.body, &body))
+                ("PUT", object, "application/json", merge(read.body, &body))
             }
         };
         let sign = if path.contains('?') { '&' } else { '?' };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use simulator::server::operate;
+use simulator::patch::operate;
 
 use super::super::requests::not_found;
 use super::super::server::{Answer, Request, event, line};

@@ -73,11 +73,7 @@ impl Cluster {
                 let law = Some(if wording.status == "True" { Law::Persisted } else { Law::Undone });
                 return Err(Violation {
                     law,
-                    what: format!(
-                        "{name} {:?}; \
-                    {}",
-                        live.content, wording.message
-                    ),
+                    what: format!("{name} {:?}; {}", live.content, wording.message),
                 });
             }
             if laws::keeps_an_entry(&resource.world, &live.content) && !is_named {
