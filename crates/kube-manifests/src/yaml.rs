@@ -421,8 +421,7 @@ impl Composer<'_, '_> {
         GO_ON
     }
 
-    /// Records a key that its mapping has already: kubectl takes the last value, or either if the types of
-    /// the keys differ.
+    /// Records a key that its mapping has already: kubectl takes the last value, or either if types differ.
     fn note_duplicate(&mut self, name: String, is_other_type: bool) {
         let in_items =
             matches!(&self.frames[..], [_, Frame { holder: Holder::List { .. }, .. }, ..] if self.is_list());
