@@ -56,6 +56,15 @@ fn dropped(world: &World) -> Value {
     world.report(CRD).expect("a report")["status"]["dropped"].clone()
 }
 
+/// Fails if the condition does not name `spec.name` as what a write would destroy.
+fn assert_name_is_held(world: &World) {
+    let wording = world.persisted();
+    assert!(
+        wording.contains("held: a write would destroy fields") && wording.contains(".spec.name"),
+        "{wording}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crd_whose_change_nobody_hears_of_is_read_again_within_a_second() {
     let world = slow(100, 10, json!({ "name": "n" }));
@@ -67,14 +76,7 @@ async fn a_crd_whose_change_nobody_hears_of_is_read_again_within_a_second() {
     tokio::time::sleep(5 * MINUTE).await;
     let more = log.count(is_write) - before;
     assert!(more <= 11, "{more} writes by a schema that is gone");
-    let wording = world.persisted();
-    assert!(
-        wording.contains(
-            "held: a write would destroy \
-        fields"
-        ) && wording.contains(".spec.name"),
-        "{wording}"
-    );
+    assert_name_is_held(&world);
     operator.abort();
 }
 
@@ -121,14 +123,7 @@ async fn a_server_that_no_longer_has_a_field_refuses_the_write() {
     assert!((1..=16).contains(&log.count(is_write)), "{} writes", log.count(is_write));
     assert!((0..50).all(|index| !world.is_persisted(&format!("o{index:03}"))), "nothing was stored");
     assert_eq!(dropped(&world), json!([]));
-    let wording = world.persisted();
-    assert!(
-        wording.contains(
-            "held: a write would destroy \
-        fields"
-        ) && wording.contains(".spec.name"),
-        "{wording}"
-    );
+    assert_name_is_held(&world);
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,14 +132,7 @@ async fn what_was_read_since_the_crd_changed_is_not_written() {
     forgets_name_while_listing(&world, false);
     let log = world.operate(5 * MINUTE).await;
     assert_eq!(log.count(is_write), 0);
-    let wording = world.persisted();
-    assert!(
-        wording.contains(
-            "held: a write would destroy \
-        fields"
-        ) && wording.contains(".spec.name"),
-        "{wording}"
-    );
+    assert_name_is_held(&world);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,10 +158,8 @@ async fn what_a_write_drops_is_named_and_ends_the_writing() {
     assert_eq!(dropped(&world), json!([{ "path": ".spec.name", "objects": writes }]));
     let wording = world.persisted();
     assert!(
-        wording.contains(
-            "writes dropped fields, by a change of the CRD or by admission: .spec.name (1 \
-            object"
-        ),
+        wording
+            .contains("writes dropped fields, by a change of the CRD or by admission: .spec.name (1 object"),
         "{wording}"
     );
     let events = world.events();
@@ -185,10 +171,7 @@ async fn what_a_write_drops_is_named_and_ends_the_writing() {
         tokio::time::sleep(5 * MINUTE).await;
         let wording = world.persisted();
         assert!(
-            wording.contains(
-                "writes dropped fields, by a change of the CRD or by \
-            admission"
-            ),
+            wording.contains("writes dropped fields, by a change of the CRD or by admission"),
             "{wording}"
         );
     }

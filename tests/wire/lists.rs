@@ -199,16 +199,7 @@ async fn objects_of_any_depth_do_not_fail_their_page() {
     let (reported, _) = listen(script, Duration::from_secs(10)).await;
     assert_eq!(
         reported,
-        [
-            "listing",
-            "+deep",
-            "+flat",
-            "+deeper (too \
-        deep)",
-            "+deepest (too \
-        deep)",
-            "listed"
-        ]
+        ["listing", "+deep", "+flat", "+deeper (too deep)", "+deepest (too deep)", "listed"]
     );
 }
 

@@ -417,8 +417,7 @@ async fn objects_that_somebody_fights_over_do_not_hold_up_the_others() {
     let wording = world.persisted();
     assert!(
         wording.starts_with("False InProgress"),
-        "some wait, and lack their default meanwhile: \
-        {wording}"
+        "some wait, and lack their default meanwhile: {wording}"
     );
     let fought = log.count(is_write);
     // Each store takes a proof as well. Fought over every two seconds, an object is written a dozen times.

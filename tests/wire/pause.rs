@@ -99,10 +99,7 @@ async fn objects_that_change_while_writes_are_paused_wait_for_its_end() {
     let wording = world.persisted();
     assert!(
         wording.starts_with("False Paused: ")
-            && wording.contains(
-                "1 would be written, but writes are \
-            paused"
-            ),
+            && wording.contains("1 would be written, but writes are paused"),
         "{wording}"
     );
     assert_eq!(log.count(is_write), before);

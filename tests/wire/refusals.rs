@@ -54,10 +54,8 @@ async fn an_object_that_admission_changes_on_each_write_is_left_alone_and_named(
     assert!(world.is_persisted("b"));
     let wording = world.persisted();
     assert!(
-        wording.starts_with(
-            "False ObjectsRejected: 1 of 2 objects is known to store its defaults; 1 \
-            rejected"
-        ),
+        wording
+            .starts_with("False ObjectsRejected: 1 of 2 objects is known to store its defaults; 1 rejected"),
         "{wording}"
     );
     assert!(wording.contains("ns/a") && wording.contains("admission changes it on each write"), "{wording}");

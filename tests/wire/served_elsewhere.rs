@@ -8,23 +8,20 @@ pub(crate) fn is_about_server(request: &Request) -> bool {
     request.path.contains("/apiservices/v1.example.com")
 }
 
+/// Fails if the condition does not name the server that has the objects.
+fn assert_served_elsewhere(world: &World) {
+    let wording = world.persisted();
+    let expected = "False NotServed: an aggregated API server (Service system/things)";
+    assert!(wording.starts_with(expected), "{wording}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crd_whose_objects_another_server_serves_is_left_alone_until_they_are_its_own() {
     let world = World::with(&["a"]);
-    world.fails(|request| {
-        let service = serde_json::json!({ "namespace": "system", "name": "things" });
-        is_about_server(request).then(|| Answer::json(serde_json::json!({ "spec": { "service": service } })))
-    });
+    world.fails(|request| is_about_server(request).then(taken_over));
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(30 * MINUTE).await;
-    let wording = world.persisted();
-    assert!(
-        wording.starts_with(
-            "False NotServed: an aggregated API server (Service \
-        system/things)"
-        ),
-        "{wording}"
-    );
+    assert_served_elsewhere(&world);
     assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
     let asked = log.count(is_about_server);
     assert!((3..=5).contains(&asked), "asked {asked} times in half an hour");
@@ -54,14 +51,7 @@ async fn a_server_that_takes_over_while_a_watch_is_open_is_found_before_the_next
     world.fails(|request| is_about_server(request).then(taken_over));
     let before = log.count(is_about_objects);
     tokio::time::sleep(20 * MINUTE).await;
-    let wording = world.persisted();
-    assert!(
-        wording.starts_with(
-            "False NotServed: an aggregated API server (Service \
-        system/things)"
-        ),
-        "{wording}"
-    );
+    assert_served_elsewhere(&world);
     assert_eq!(log.count(is_about_objects), before, "{:?}", log.of(is_about_objects));
     assert!(world.events().iter().all(|(event, _)| !event.contains("system/things")), "{:?}", world.events());
     operator.abort();

@@ -80,8 +80,7 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
     assert_eq!(
         numbers(&world, &reported()),
         json!([2, 0, 2, 0, 2]),
-        "is gone, and so is one that was \
-        stored"
+        "is gone, and so is one that was stored"
     );
     world.put(THINGS, filled(&thing("c")));
     world.put(THINGS, ignored("late"));

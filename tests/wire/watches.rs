@@ -112,9 +112,9 @@ async fn silence_beyond_the_servers_own_limit_ends_a_watch() {
     let watches = log.of(Request::is_watch);
     assert!((11..=12).contains(&watches.len()), "{} watches", watches.len());
     assert!(gaps(&watches).iter().all(|gap| gap.as_secs() >= 305 && gap.as_secs() < 310));
-    assert!(reported[3..].iter().all(|reported| reported
-        == "failed: the API server did not answer within \
-        305 s"));
+    assert!(
+        reported[3..].iter().all(|reported| reported == "failed: the API server did not answer within 305 s")
+    );
     assert_eq!(watches[1].asked("resourceVersion"), "41");
     assert_eq!(log.count(Request::is_list), 1);
 }
