@@ -171,10 +171,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
         assert_eq!(raw(cluster, name).await?["spec"], spec(3), "{name}");
     }
     assert!(
-        wording.message.contains(
-            " followed a changed default; 45 keep the previous \
-        default"
-        ),
+        wording.message.contains(" followed a changed default; 45 keep the previous default"),
         "{wording:?}"
     );
     // Others set what they like, at once.

@@ -151,10 +151,7 @@ async fn values_of_a_field_that_is_gone_go_once_the_field_is_back_without_its_de
     ensure!(wording(&["clean"])?.contains(&format!("defaultsreport/{WIDGETS} stays")), "it is gone");
     scene.report(WIDGETS).await?;
     ensure!(
-        wording(&["clean", "--force"])?.contains(&format!(
-            "defaultsreport/{WIDGETS}: \
-        removed"
-        )),
+        wording(&["clean", "--force"])?.contains(&format!("defaultsreport/{WIDGETS}: removed")),
         "it stays"
     );
     ensure!(scene.report(WIDGETS).await.is_err(), "it is still there");

@@ -98,11 +98,7 @@ async fn grant(scene: &Scene) -> Result<BTreeSet<String>> {
     let output = command.args(["rbac", &files[0], "--policy", &files[1], "-o", "json"]).output().await?;
     let wording = String::from_utf8_lossy(&output.stderr);
     ensure!(
-        output.status.success()
-            && wording.contains(
-                "an earlier ClusterRole \
-        etch-policy-tenant"
-            ),
+        output.status.success() && wording.contains("an earlier ClusterRole etch-policy-tenant"),
         "{wording}"
     );
     let printed: Value = serde_json::from_slice(&output.stdout)?;

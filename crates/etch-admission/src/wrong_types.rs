@@ -21,9 +21,7 @@ fn compile(more: Value) -> Compiled {
                 ] } },
             "secret": { "type": "object", "properties": { "name": { "type": "string" } } },
         }, "x-kubernetes-validations": [
-            { "rule": "!has(self.count) || self.count >= \
-                oldSelf.count", "message": "count must not \
-                decrease" },
+            { "rule": "!has(self.count) || self.count >= oldSelf.count", "message": "count must not decrease" },
         ] } },
     });
     for (name, value) in more.as_object().expect("an object") {

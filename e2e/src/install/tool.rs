@@ -148,8 +148,7 @@ pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Res
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(
         wording.contains("SUCCESS") || wording.contains("FAILED:"),
-        "promtool has tested nothing: \
-        {wording}"
+        "promtool has tested nothing: {wording}"
     );
     Ok((output.status.success(), wording))
 }

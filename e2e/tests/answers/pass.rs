@@ -218,8 +218,7 @@ fn conditioned(plan: &Plan, wording: &Said, truths: &BTreeMap<String, Truth>, no
         // A long message is cut at its end.
         if number(counts, key) != wording && !condition.message.ends_with('…') {
             note(format!(
-                "{key} is {}, and the message says {wording}: \
-                {:?}",
+                "{key} is {}, and the message says {wording}: {:?}",
                 counts[key], condition.message
             ));
         }

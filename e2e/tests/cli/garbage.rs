@@ -128,13 +128,9 @@ fn whatever_a_file_holds_it_ends_with_one_line() -> Result<()> {
             let ended = limited(command, b"")?;
             is_one_line(command, &ended)?;
             ensure!(ended.err.contains(&name), "{command:?}: {ended:?}");
-            let is_worded = [
-                "not a snapshot of \
-                    etcd",
-                "cannot be read",
-            ]
-            .iter()
-            .any(|wording| ended.err.contains(wording));
+            let is_worded = ["not a snapshot of etcd", "cannot be read"]
+                .iter()
+                .any(|wording| ended.err.contains(wording));
             ensure!(is_worded, "{command:?}: {ended:?}");
         }
     }

@@ -38,8 +38,7 @@ async fn nothing_outside_the_namespace_is_read_or_written() -> Result<()> {
     let reported = bare.json()?;
     ensure!(
         reported["crds"].as_array().is_some_and(|crds| crds.len() == 1),
-        "basins are left out: \
-        {reported:#}"
+        "basins are left out: {reported:#}"
     );
     ensure!(reported["namespace"] == "shop" && reported["crds"][0]["written"] == OBJECTS, "{reported:#}");
     ensure!(hand.stored().await?.len() == 2 * OBJECTS, "all are stored now");
@@ -205,11 +204,7 @@ async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
         for more in [&[][..], &["--dry-run"]] {
             let reported = clerk(&[&["persist", "things"], scope, more].concat())?;
             ensure!(
-                reported.code == Some(2)
-                    && reported.err.contains(
-                        "a permission is \
-                missing"
-                    ),
+                reported.code == Some(2) && reported.err.contains("a permission is missing"),
                 "{reported:?}"
             );
             ensure!(

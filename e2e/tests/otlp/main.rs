@@ -103,13 +103,9 @@ fn what_cannot_be_exported_is_told_and_quotes_no_password() -> Result<()> {
         let reported = String::from_utf8(ended.stderr)?;
         assert!(reported.contains(expected) && !reported.contains(CANARY), "{environment:?}: {reported}");
         assert_eq!(
-            reported.contains(
-                "not exporting \
-            traces"
-            ),
+            reported.contains("not exporting traces"),
             !expected.is_empty(),
-            "{environment:?}: \
-            {reported}"
+            "{environment:?}: {reported}"
         );
     }
     Ok(())

@@ -98,8 +98,7 @@ mod tests {
         let paused = ("default", json!({ "paused": true }));
         assert_eq!(
             wording(&[paused], Ownership::None),
-            ["DefaultsPolicy default (paused) has paused \
-            writes"]
+            ["DefaultsPolicy default (paused) has paused writes"]
         );
         let one = ("default", json!({ "objects": { "namespaces": ["team-a"] } }));
         let others = "selects only objects with namespaces team-a, and this writes the others as well";

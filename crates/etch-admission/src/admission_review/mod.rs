@@ -228,10 +228,9 @@ pub fn review(
             known.push(*served);
         } else if served.schema.is_for(&Request { facts: &served.facts, ..request }) {
             let missing = served.missing.join(", ");
-            wording.warnings.push(format!(
-                "Etch does not apply EmbeddedSchema {name}: no value for \
-                {missing}"
-            ));
+            wording
+                .warnings
+                .push(format!("Etch does not apply EmbeddedSchema {name}: no value for {missing}"));
         }
     }
     match phase {

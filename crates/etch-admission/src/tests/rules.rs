@@ -27,9 +27,8 @@ fn all_faults_are_named_with_their_fields() {
 fn of_a_group_the_first_speaks() {
     let rule = |rule: &str, field: &str| json!({ "rule": rule, "field": field, "group": "g" });
     let schema = compile(json!({ "rules": [
-        rule("self.?size.orValue(0) != \
-            1", ".a"), rule("self.?size.orValue(0) < \
-            1", ".b"), rule("self.?size.orValue(0) < 5", ".c"),
+        rule("self.?size.orValue(0) != 1", ".a"), rule("self.?size.orValue(0) < 1", ".b"),
+        rule("self.?size.orValue(0) < 5", ".c"),
     ] }));
     assert_eq!(errors(&created(&schema, json!({ "size": 1 }))), ["spec.ext.a Invalid"]);
     assert_eq!(errors(&created(&schema, json!({ "size": 7 }))), ["spec.ext.b Invalid"]);

@@ -185,8 +185,7 @@ fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default
     assert_eq!(
         reported(&by_view(&late.into(), &crd, &record, false)),
         [""; 0],
-        "both versions know the \
-        field"
+        "both versions know the field"
     );
 }
 

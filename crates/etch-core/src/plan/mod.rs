@@ -57,7 +57,7 @@ pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, changes_owners, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
-pub use persisted::{PERSISTED_ANNOTATION, Persisted, Shown, former as shown_former};
+pub use persisted::{PERSISTED_ANNOTATION, Persisted, Shown, shown_former};
 pub use pin::pinned;
 pub use places::{filled_elsewhere, has_gap, skip, unproved};
 pub use prediction::{Prediction, predict};

@@ -134,7 +134,7 @@ impl Shown {
     /// What this CRD shows.
     pub fn by(document: &Json, crd: &Crd, now: Timestamp) -> Self {
         let through = proved_by_condition(document, crd);
-        let former = former(document, crd);
+        let former = shown_former(document, crd);
         let of_annotation = Persisted::of(document).and_then(|persisted| persisted.record(crd));
         let of_condition = || Some(Record { through: Some(through?), ..unproved_since(crd) });
         Self { record: of_annotation.or_else(of_condition), through, former, clock: Clock::of(document, now) }
@@ -142,7 +142,7 @@ impl Shown {
 }
 
 /// The places of which this CRD shows that they had a default once.
-pub fn former(document: &Json, crd: &Crd) -> Vec<FormerDefault> {
+pub fn shown_former(document: &Json, crd: &Crd) -> Vec<FormerDefault> {
     Persisted::of(document).map(|persisted| persisted.former(crd)).unwrap_or_default()
 }
 

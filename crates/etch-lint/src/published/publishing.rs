@@ -110,8 +110,7 @@ impl fmt::Display for Why {
             }
             Self::Another => "the server publishes another default: it may not have caught up yet",
             Self::Unknown => {
-                "the server publishes a default that the schema does not have: it may not have \
-                caught up yet"
+                "the server publishes a default that the schema does not have: it may not have caught up yet"
             }
         })
     }

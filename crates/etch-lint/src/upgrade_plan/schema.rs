@@ -21,12 +21,8 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
                 let what = "Correct the CRD: this cluster refuses it in a dry run";
                 let Words { apply, cluster, .. } = upgrade.words;
-                let command = |files| {
-                    format!(
-                        "kubectl apply --server-side --dry-run=server{cluster} \
-                    {files}"
-                    )
-                };
+                let command =
+                    |files| format!("kubectl apply --server-side --dry-run=server{cluster} {files}");
                 plan.before(StepKind::Fix, what, vec![words.clone()], apply.as_ref().map(command));
             }
         }
@@ -35,10 +31,8 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
                 refuses it";
             let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
             // An upgrade before this one may have left its digest.
-            let command = format!(
-                "kubectl annotate crd {name}{cluster} --overwrite \
-                {ALLOW_ANNOTATION}={digest}"
-            );
+            let command =
+                format!("kubectl annotate crd {name}{cluster} --overwrite {ALLOW_ANNOTATION}={digest}");
             plan.steps.push(Step {
                 kind: StepKind::Review,
                 phase: Phase::Upgrade,

@@ -15,8 +15,9 @@ fn defaults_below_additional_properties_are_told_apart() {
     })));
     assert_eq!(
         shown(&by_server),
-        ["TypeInvalid openAPIV3Schema.properties[seen].default:  in body must be of type integer: \
-             \"string\""]
+        [
+            "TypeInvalid openAPIV3Schema.properties[seen].default:  in body must be of type integer: \"string\""
+        ]
     );
     assert_eq!(
         shown(&beyond_server),

@@ -177,10 +177,7 @@ fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
     assert_eq!(reported(1), [appears]);
     assert_eq!((reported(2).len(), &*reported(2)[0]), (2, appears));
     assert!(
-        reported(2)[1].starts_with(
-            "problems .spec: !has(self.color) || self.a < \
-        2;"
-        ),
+        reported(2)[1].starts_with("problems .spec: !has(self.color) || self.a < 2;"),
         "{:?}",
         reported(2)
     );

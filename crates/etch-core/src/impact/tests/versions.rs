@@ -12,8 +12,7 @@ fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
             .into();
     assert_eq!(
         reported(&Upgrade::new(&old, &new).object(&beta)),
-        ["appears on write \
-        .spec.color"],
+        ["appears on write .spec.color"],
         "fact R2"
     );
     assert_eq!(reported(&Upgrade::new(&new, &new).object(&beta)), [""; 0], "it was so before");
@@ -100,8 +99,7 @@ fn fields_that_another_version_loses_may_be_hidden_in_objects_that_are_stored_th
     assert_eq!(
         reported(&upgrade.object(&since)),
         [""; 0],
-        "read at v1beta1, it would not show the new \
-        field"
+        "read at v1beta1, it would not show the new field"
     );
 }
 

@@ -6,11 +6,7 @@ use kube_structural_schema::path::{Path, Step};
 
 /// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. Absent
 /// places are left out.
-pub(crate) fn each<'v>(
-    object: &'v Value,
-    schema_path: &Path,
-    found: &mut impl FnMut(&Path, &'v Value),
-) {
+pub(crate) fn each<'v>(object: &'v Value, schema_path: &Path, found: &mut impl FnMut(&Path, &'v Value)) {
     walk(object, schema_path.steps(), &mut Path::root(), found);
 }
 
