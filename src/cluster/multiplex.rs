@@ -44,6 +44,9 @@ const SHARED_BY: usize = 90;
 const WINDOW: u32 = 64 << 10;
 /// How often a ping checks whether the server is still there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
+/// How long a connection without a request stays open: of those that a pass needs at once, few are needed
+/// afterwards.
+const IDLE: Duration = Duration::from_secs(15);
 
 /// What carries bytes to the server, or to a proxy and through it.
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -108,12 +111,10 @@ fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube:
         config.auth_info.exec = None;
     }
     let tls = config.rustls_client_config()?;
-    let plain = legacy::Client::builder(TokioExecutor::new()).build(connector(
-        &config,
-        &tls,
-        proxy,
-        Versions::Http1,
-    )?);
+    let plain = legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .build(connector(&config, &tls, proxy, Versions::Http1)?);
     let watching =
         Connections { connector: connector(&config, &tls, proxy, Versions::All)?, open: Arc::default() };
     let token_file = token_file.map(Arc::new);

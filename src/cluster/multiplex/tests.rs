@@ -1,7 +1,7 @@
 use std::future::ready;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream as Socket};
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::thread;
 
 use bytes::Bytes;
@@ -200,6 +200,32 @@ async fn a_watch_that_gets_no_answer_leaves_a_connection_that_others_fill() {
         assert!(patience < Duration::from_secs(60), "it waits for the first watch to end");
     };
     assert_eq!([first.version(), second.version()], [Version::HTTP_2; 2]);
+}
+
+#[tokio::test]
+async fn connections_without_a_request_are_closed() {
+    const AT_ONCE: usize = 4;
+    let (all_asked, (send, closed)) = (Arc::new(Barrier::new(AT_ONCE)), mpsc::channel());
+    let server = serving(move |mut connection| {
+        head(&mut connection)?;
+        all_asked.wait();
+        connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")?;
+        let _ = send.send(connection.read(&mut [0])?);
+        Ok(())
+    });
+    let config = Config::new(format!("http://{server}").parse().expect("a URL"));
+    let client = client(config, None).expect("a client");
+    let read = async |()| {
+        let request = Request::get("/version").body(Vec::new()).expect("a request");
+        client.request_text(request).await
+    };
+    let answers = futures::future::join_all([(); AT_ONCE].map(read)).await;
+    assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|body| body == "{}")), "{answers:?}");
+    tokio::time::pause();
+    tokio::time::sleep(2 * IDLE).await;
+    let read = (0..AT_ONCE).map(move |_| closed.recv_timeout(Duration::from_secs(60)));
+    let read = tokio::task::spawn_blocking(|| read.collect::<Result<Vec<_>, _>>()).await.expect("an end");
+    assert_eq!(read, Ok(vec![0; AT_ONCE]), "bytes that are read after the answer");
 }
 
 #[tokio::test]
