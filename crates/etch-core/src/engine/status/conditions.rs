@@ -34,14 +34,6 @@ impl CrdRevision {
         }
     }
 
-    /// Whether the CRD shown by this is not the one that is known as `known`, or a later one with the same
-    /// conditions: they were changed, or it is from before.
-    pub(super) fn doubts(&self, known: &Self) -> bool {
-        let number = |revision: &Self| revision.version.parse::<u64>().ok();
-        let is_before = number(self).zip(number(known)).is_some_and(|(this, known)| this < known);
-        self.entry != known.entry || is_before
-    }
-
     /// A hash of the entry in managedFields that names our conditions; `None` if it is another entry.
     ///
     /// It changes with our conditions: a client that changes one takes its fields from the entry, and an
@@ -64,6 +56,10 @@ pub(super) struct Conditions {
     present: Arc<[Condition]>,
     /// The CRD when it carried them.
     revision: CrdRevision,
+    /// Whether this wrote them. Those that were only read may be replaced by a write that an earlier process
+    /// has sent, and the entry is the same if that happens in the second in which they were written; a write
+    /// of this is followed by none of those, for each names the revision that it replaces.
+    are_written: bool,
     desired: Desired,
     /// As they were last set; those from before are in the CRD.
     last: Option<Arc<[Condition]>>,
@@ -102,12 +98,29 @@ impl Conditions {
     /// Of a CRD that carries these.
     pub(super) fn new(present: Vec<Condition>, revision: CrdRevision) -> Self {
         let present = present.into();
-        Self { present, revision, desired: Desired::Unknown, last: None, is_undeclared: false }
+        Self {
+            present,
+            revision,
+            are_written: false,
+            desired: Desired::Unknown,
+            last: None,
+            is_undeclared: false,
+        }
     }
 
     /// The CRD when it was last known to carry them.
     pub(super) fn revision(&self) -> &CrdRevision {
         &self.revision
+    }
+
+    /// Whether the CRD may carry others where the watch of CRDs shows it at this revision: they were changed,
+    /// or it is from before.
+    pub(super) fn may_differ_at(&self, shown: &CrdRevision) -> bool {
+        let known = &self.revision;
+        let number = |revision: &CrdRevision| revision.version.parse::<u64>().ok();
+        let is_before = number(shown).zip(number(known)).is_some_and(|(shown, known)| shown < known);
+        let is_another = shown.version != known.version;
+        shown.entry != known.entry || is_before || is_another && !self.are_written
     }
 
     /// The last reason that was given.
@@ -177,7 +190,7 @@ impl Conditions {
 
     /// Records that these were written; the CRD has this revision since.
     pub(super) fn written(&mut self, conditions: Arc<[Condition]>, revision: CrdRevision) {
-        (self.present, self.revision) = (conditions, revision);
+        (self.present, self.revision, self.are_written) = (conditions, revision, true);
     }
 
     /// Whether the CRD was last known to carry these.
@@ -189,6 +202,8 @@ impl Conditions {
     pub(super) fn read(&mut self, document: &Json) -> bool {
         self.revision = CrdRevision::of(document);
         let stood = std::mem::replace(&mut self.present, condition::present(document).into());
-        !same(&stood, &self.present)
+        let is_changed = !same(&stood, &self.present);
+        self.are_written &= !is_changed;
+        is_changed
     }
 }

@@ -213,7 +213,7 @@ impl Status {
     /// Whether the watch of CRDs shows our conditions as they are known, as far as it has shown them; then
     /// nothing asks for a recheck.
     fn is_shown(&mut self) -> bool {
-        let is_shown = self.shown.as_ref().is_none_or(|shown| !shown.doubts(self.conditions.revision()));
+        let is_shown = self.shown.as_ref().is_none_or(|shown| !self.conditions.may_differ_at(shown));
         if is_shown {
             self.recheck.conditions_stand();
         }

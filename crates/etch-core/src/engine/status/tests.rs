@@ -74,6 +74,21 @@ fn a_crd_from_before_asks_for_a_recheck_even_if_our_conditions_look_alike() {
 }
 
 #[test]
+fn conditions_that_were_read_may_be_replaced_within_the_second_in_which_they_were_written() {
+    let (mut status, _) = writes();
+    status.crd_shown(start(), at(8, 7));
+    assert!(status.recheck_due().is_some(), "a write from before the restart may have arrived");
+    status.written(start(), Ok(at(9, 8)));
+    status.crd_shown(start(), at(10, 8));
+    assert_eq!(status.recheck_due(), None, "a write from before the restart names an earlier revision");
+    status.recheck();
+    assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
+    status.crd_read(start(), Ok(Some(crd(10, 8, &[]))));
+    status.crd_shown(start(), at(11, 8));
+    assert!(status.recheck_due().is_some(), "who has replaced them may have sent another write");
+}
+
+#[test]
 fn another_write_in_our_name_asks_for_a_recheck() {
     let (mut status, _) = writes();
     status.written(start(), Ok(at(8, 8)));
