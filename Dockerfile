@@ -14,6 +14,7 @@ ARG FEATURES=""
 COPY Cargo.toml Cargo.lock ./
 COPY crates/etcd-snapshot/Cargo.toml crates/etcd-snapshot/
 COPY crates/etch-admission/Cargo.toml crates/etch-admission/
+COPY crates/etch-answers/Cargo.toml crates/etch-answers/
 COPY crates/etch-core/Cargo.toml crates/etch-core/
 COPY crates/etch-lint/Cargo.toml crates/etch-lint/
 COPY crates/go-text/Cargo.toml crates/go-text/

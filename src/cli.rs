@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use etch::report;
+use etch_answers::plain;
 
 use crate::commands::admit::Admit;
 use crate::commands::audit::Audit;
@@ -133,7 +133,7 @@ fn one_line(rendered: &str) -> String {
         };
         line = format!("{line}{joint}{part}");
     }
-    report::plain(line.strip_prefix("error: ").unwrap_or(&line)).into_owned()
+    plain(line.strip_prefix("error: ").unwrap_or(&line)).into_owned()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 //! values and has the API server store them, without taking a field from anyone.
 //!
 //! Data flows one way: [`cluster`] reads, [`etch_core`] decides, [`cluster`] performs, [`operator`] orders
-//! the steps and records. For the commands, [`source`] reads files instead, and [`report`] prints. This
-//! package does I/O, and [`cluster`] is the only part of it that talks to an API server. Everything under
-//! `crates/` is pure: [`etch_core`] decides about objects and CRDs, [`etch_admission`] about requests, and
-//! [`etch_lint`] about documents, on libraries that answer as the API server does.
+//! the steps and records. For the commands, [`source`] reads files instead. This package does I/O, and
+//! [`cluster`] is the only part of it that talks to an API server. Everything under `crates/` is pure:
+//! [`etch_core`] decides about objects and CRDs, [`etch_admission`] about requests, [`etch_lint`] about
+//! documents, and [`etch_answers`] what commands answer, on libraries that answer as the API server does.
 //!
 //! # Laws
 //! 1. A value that is present and not an unwanted null is never changed, except where a policy has it follow
@@ -30,7 +30,6 @@
 pub mod cluster;
 pub mod metrics;
 pub mod operator;
-pub mod report;
 pub mod server;
 pub mod source;
 pub mod tasks;

@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 
-use etch::report;
+use etch_answers::plain;
 
 use crate::cli::{Cli, Command};
 use crate::commands::global::LogFormat;
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 /// Prints what went wrong, each failure on one line whatever it quotes.
 fn failed(failures: &[String]) -> ExitCode {
     for failure in failures {
-        let _ = writeln!(io::stderr(), "error: {}", report::plain(failure));
+        let _ = writeln!(io::stderr(), "error: {}", plain(failure));
     }
     ExitCode::from(FAILURE)
 }

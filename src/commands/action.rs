@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etch::report::{Cell, Tone};
+use etch_answers::{Cell, Tone};
 use etch_core::object::Identity;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use etch::report;
+use etch_answers::{write_json, write_yaml};
 use serde::Serialize;
 use serde_json::json;
 
@@ -29,8 +29,8 @@ pub(crate) fn emit<D: Serialize>(
 /// Writes one Kubernetes object, or another document for programs.
 pub(crate) fn emit_object(out: &mut dyn Write, format: Format, object: &impl Serialize) -> io::Result<()> {
     match format {
-        Format::Json => report::write_json(out, object),
-        Format::Yaml => report::write_yaml(out, object),
+        Format::Json => write_json(out, object),
+        Format::Yaml => write_yaml(out, object),
     }
 }
 

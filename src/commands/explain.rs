@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
-use etch::report::{Cell, Table, Tone};
+use etch_answers::{Cell, Table, Tone};
 use etch_core::api::ObjectProblem;
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch_core::crd::Crd;

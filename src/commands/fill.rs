@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use etch::report;
 use etch::source::{self, DistinctFiles, Origin};
+use etch_answers::{plain, write_document};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::words;
@@ -144,15 +144,15 @@ impl Fill {
     fn yaml(&self, filled: &Filled, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "---")?;
         if !self.show_defaults {
-            return report::write_document(out, &filled.object, &|_| None);
+            return write_document(out, &filled.object, &|_| None);
         }
         let unknown = filled.dropped.iter().map(|path| (path, "the schema does not have it"));
         let misfits = filled.misfits.iter().map(|path| (path, "metadata cannot have it"));
         for (path, why) in unknown.chain(misfits) {
-            writeln!(out, "# dropped, because {why}: {}", report::plain(&path.to_string()))?;
+            writeln!(out, "# dropped, because {why}: {}", plain(&path.to_string()))?;
         }
         let note = |at: &Trail<'_>| filled.defaults.binary_search(&at.to_path()).is_ok().then_some("default");
-        report::write_document(out, &filled.object, &note)
+        write_document(out, &filled.object, &note)
     }
 
     fn json(&self, filled: Vec<Filled>, out: &mut dyn Write) -> io::Result<()> {

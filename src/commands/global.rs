@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, ColorChoice, ValueEnum};
 use etch::cluster::{Scope, Target};
-use etch::report::Style;
+use etch_answers::Style;
 use etch_core::shell::quoted;
 
 use super::values::namespace;

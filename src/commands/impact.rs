@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch::report;
+use etch_answers::{counted, plain};
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 
@@ -211,7 +211,7 @@ impl Impact {
                 _ => {
                     scope::write(out, &scope)?;
                     all.iter().try_for_each(|looked| print::table(out, &global.style(), looked))?;
-                    about.iter().try_for_each(|sentence| writeln!(out, "{}", report::plain(sentence)))
+                    about.iter().try_for_each(|sentence| writeln!(out, "{}", plain(sentence)))
                 }
             },
         )?;
@@ -274,7 +274,7 @@ fn left_out_of_release(
 ) -> anyhow::Result<BTreeSet<TypeName>> {
     let installed = installed(old, new, crds);
     if !installed.is_empty() {
-        let count = report::counted(installed.len() as u64, "installed CRD");
+        let count = counted(installed.len() as u64, "installed CRD");
         let names = super::policy::first(installed.keys());
         note(&format!("left out: {count}, which these documents do not have: {}", names))?;
     }

@@ -12,8 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::Cluster;
-use etch::{report, source};
+use etch::source;
 use etch_admission::installed_crds;
+use etch_answers::plain;
 use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch_core::crd::Crd;
 use etch_core::duration;
@@ -102,7 +103,7 @@ impl Known {
             None => return Ok(()),
             Some(Unread::NotInstalled) => "Etch's CRDs are not installed".to_owned(),
             Some(Unread::Refused(error)) => {
-                format!("cannot read DefaultsPolicies: {}", report::plain(error))
+                format!("cannot read DefaultsPolicies: {}", plain(error))
             }
         };
         note(&format!("{why}; assuming a policy without settings (see --policy)"))

@@ -3,7 +3,7 @@
 
 use std::io::{self, Stderr, StdoutLock, Write};
 
-use etch::report;
+use etch_answers::plain;
 
 /// A stream that ignores broken pipes.
 pub(crate) struct Lenient<W>(W);
@@ -24,7 +24,7 @@ pub(crate) fn stderr() -> Lenient<Stderr> {
 /// # Errors
 /// Standard error cannot be written to.
 pub(crate) fn note(text: &str) -> io::Result<()> {
-    writeln!(stderr(), "note: {}", report::plain(text))
+    writeln!(stderr(), "note: {}", plain(text))
 }
 
 impl<W: Write> Write for Lenient<W> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{cargo, libraries, root};
 
 /// Those that serve only Etch.
-const PRIVATE: [&str; 3] = ["etch-admission", "etch-core", "etch-lint"];
+const PRIVATE: [&str; 4] = ["etch-admission", "etch-answers", "etch-core", "etch-lint"];
 /// What crates.io takes of keywords, and of one.
 const KEYWORDS: usize = 5;
 const KEYWORD_LETTERS: usize = 20;

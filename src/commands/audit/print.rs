@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use etch::report::{Cell, Style, Table, Tone, counted};
+use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::audit::{Lacking, Totals};
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use etch::report::{counted, plain};
+use etch_answers::{counted, plain};
 use etch_core::object::Identity;
 use etch_core::words;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
-use etch::report::{Cell, Style, Table, Tone, counted};
+use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
 use etch_core::plan::{Clock, Record, Witness};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use etch::report::{Table, counted};
+use etch_answers::{Table, counted};
 use etch_lint::published::{AppliesWhen, Document, Named, PublishedDefault, named, short};
 use kube_structural_schema::json::is_zero;
 use serde_json::{Value, json};

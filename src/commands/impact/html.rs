@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::report::html::{STYLE, bar, code, text, value};
-use etch::report::{Tone, counted};
+use etch_answers::html::{STYLE, bar, code, text, value};
+use etch_answers::{Tone, counted};
 use etch_core::impact::EffectKind;
 use etch_lint::Finding;
 

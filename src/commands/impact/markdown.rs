@@ -5,8 +5,8 @@
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::report::counted;
-use etch::report::markdown::{MarkdownTable, code, value};
+use etch_answers::counted;
+use etch_answers::markdown::{MarkdownTable, code, value};
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 

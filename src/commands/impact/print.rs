@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use etch::report::{self, Cell, Style, Table, Tone, counted};
+use etch_answers::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::api::{Settings, follow_line};
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, by_effect};
 use etch_core::object::{IGNORE_ANNOTATION, Identity};
@@ -19,13 +19,13 @@ use super::gather::Looked;
 /// What is reported of one CRD, for people.
 pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
-    let name = style.paint(Tone::Strong, report::plain(&impact.crd));
+    let name = style.paint(Tone::Strong, plain(&impact.crd));
     writeln!(out, "{name} ({})", impact.versions())?;
     if !impact.in_cluster {
         writeln!(out, "The cluster does not have this CRD, so there are no objects to check.")?;
     }
     if impact.tally.counts.total > 0 {
-        writeln!(out, "Policy: {}", report::plain(&impact.rules.in_words()))?;
+        writeln!(out, "Policy: {}", plain(&impact.rules.in_words()))?;
     }
     if impact.is_same() {
         let objects = match impact.tally.counts.total {
@@ -35,8 +35,8 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::
         return writeln!(out, "Nothing changes{objects}.\n");
     }
     for refusal in &impact.refusals {
-        let refused = style.paint(Tone::Bad, report::plain("The API server refuses it"));
-        writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
+        let refused = style.paint(Tone::Bad, plain("The API server refuses it"));
+        writeln!(out, "{refused}: {}", plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
     if impact.only_moves() {
         writeln!(out, "{ONLY_MOVES}")?;
@@ -213,7 +213,7 @@ pub(super) fn happenings(effect: &Effect, with_keys: bool) -> Vec<Happening> {
 }
 
 fn in_backticks(code: &str) -> String {
-    format!("`{}`", report::plain(code))
+    format!("`{}`", plain(code))
 }
 
 /// How stored values follow the changed defaults that are meant to float, and that the policy does not

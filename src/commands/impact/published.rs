@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use etch::report::{self, Cell, Style, Table, Tone, counted};
+use etch_answers::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::impact::Kind;
 use etch_lint::published::{Changes, DefaultChange, TypeName, short};
 use kube_structural_schema::json::Json;
@@ -106,10 +106,10 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, changes: &Changes) -> io
         }
         let name = name(at);
         let name = if name.is_empty() { "Several API versions" } else { &name };
-        writeln!(out, "{}", style.paint(Tone::Strong, report::plain(name)))?;
+        writeln!(out, "{}", style.paint(Tone::Strong, plain(name)))?;
         for (what, kinds) in [("Kinds added", added), ("Kinds removed", removed)] {
             if !kinds.is_empty() {
-                writeln!(out, "{what}: {}", report::plain(&kinds.join(", ")))?;
+                writeln!(out, "{what}: {}", plain(&kinds.join(", ")))?;
             }
         }
         let mut table = Table::new(["SCHEMA", "PATH", "OLD", "NEW", "IN"]);

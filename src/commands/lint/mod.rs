@@ -17,7 +17,7 @@ use anyhow::Result;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgGroup, Args, Command, ValueEnum};
-use etch::report::{self, Table};
+use etch_answers::{Style, Table};
 use etch_lint::{Rule, Severity};
 use kube_crd_validation::crd::Release;
 
@@ -183,7 +183,7 @@ fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
                 rule.summary.into(),
             ]);
         }
-        return Ok(table.write(out, &report::Style::default())?);
+        return Ok(table.write(out, &Style::default())?);
     }
     let Rule { code, name, severity, summary, help, .. } = rule(code).map_err(anyhow::Error::msg)?;
     Ok(writeln!(out, "{code} {name} ({severity}): {summary}\n\n{help}")?)

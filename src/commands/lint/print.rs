@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch::report::{Cell, Style, Table, Tone, counted};
+use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_lint::{Finding, Rule, Severity};
 
 use super::check::{Checked, Located};

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::bail;
 use etch::cluster::Scope;
-use etch::report::{self, counted};
+use etch_answers::{counted, plain};
 
 use super::choose::Chosen;
 use super::{Persist, policy_warnings};
@@ -22,7 +22,7 @@ impl Persist {
         let mut err = stderr();
         let what = match chosen {
             [] => return Ok(()),
-            [Chosen { name, .. }] => report::plain(name).to_string(),
+            [Chosen { name, .. }] => plain(name).to_string(),
             all if self.crds.is_empty() => format!("all {} with defaults", counted(all.len() as u64, "CRD")),
             all => counted(all.len() as u64, "CRD"),
         };
@@ -34,7 +34,7 @@ impl Persist {
         writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
         let wording = chosen.iter().map(|chosen| (chosen.name.as_str(), chosen.warnings.as_slice()));
         for warning in policy_warnings::warnings(wording) {
-            writeln!(err, "warning: {}", report::plain(&warning))?;
+            writeln!(err, "warning: {}", plain(&warning))?;
         }
         if self.is_to_ask() {
             write!(err, "Write to the objects of {what}, {}? [y/N] ", scope::in_words(scope))?;

@@ -16,7 +16,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
 use etch::operator::{self, Pass, Passed};
-use etch::report;
+use etch_answers::plain;
 use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
@@ -210,7 +210,7 @@ impl Persist {
             }
             let is_ended = crd_pass.is_ended;
             if let Some(lost) = &crd_pass.passed.lost {
-                writeln!(stderr(), "warning: {name}: {}", report::plain(lost))?;
+                writeln!(stderr(), "warning: {name}: {}", plain(lost))?;
             }
             if let Some(unrecorded) = &crd_pass.unrecorded {
                 note(&format!("{name}: {unrecorded}"))?;

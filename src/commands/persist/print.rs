@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::report::{Cell, Style, Table, Tone, counted};
+use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::api::{Counts, DroppedField};
 use serde_json::{Value, json};
 

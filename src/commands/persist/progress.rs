@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use etch::operator::Progress;
-use etch::report::{self, counted};
+use etch_answers::{counted, plain};
 
 use crate::commands::streams::note;
 
@@ -31,7 +31,7 @@ impl Line {
             self.is_shown = true;
             let text = text(&progress);
             // A write error does not stop the pass.
-            let _ = write!(io::stderr(), "\r\u{1b}[K{}: {text}", report::plain(&self.crd));
+            let _ = write!(io::stderr(), "\r\u{1b}[K{}: {text}", plain(&self.crd));
         }
         self.last = progress;
     }

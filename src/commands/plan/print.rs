@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch::report::markdown::{code, write_command};
-use etch::report::{self, Style, Tone};
+use etch_answers::markdown::{code, write_command};
+use etch_answers::{Style, Tone, plain};
 use etch_core::impact::Counts;
 use etch_lint::Finding;
 use etch_lint::upgrade_plan::{DryRun, Phase, Step, StepKind};
@@ -97,7 +97,7 @@ impl Printed<'_> {
 /// The CRDs, and the steps for people in one numbered list.
 pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::Result<()> {
     for planned in all {
-        let name = style.paint(Tone::Strong, report::plain(&planned.impact.crd));
+        let name = style.paint(Tone::Strong, plain(&planned.impact.crd));
         writeln!(out, "{name} ({}){}", versions(planned), nothing(planned, all))?;
     }
     if all.iter().all(|planned| planned.plan.steps.is_empty()) {
@@ -110,19 +110,19 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::
             writeln!(out, "\n{}", style.paint(Tone::Strong, head(printed.step.phase)))?;
         }
         let what = printed.what();
-        writeln!(out, "{:>3}. {}", index + 1, style.paint(tone(printed.step.kind), report::plain(&what)))?;
+        writeln!(out, "{:>3}. {}", index + 1, style.paint(tone(printed.step.kind), plain(&what)))?;
         for why in &printed.step.why {
-            writeln!(out, "     - {}", report::plain(why))?;
+            writeln!(out, "     - {}", plain(why))?;
         }
         if let Some(command) = &printed.step.command {
-            writeln!(out, "     $ {}", report::plain(command))?;
+            writeln!(out, "     $ {}", plain(command))?;
         }
     }
     let unknown = unknown(all);
     if !unknown.is_empty() {
         writeln!(out, "\n{}", style.paint(Tone::Strong, "Not known"))?;
         for unknown in &unknown {
-            writeln!(out, "     - {}", report::plain(unknown))?;
+            writeln!(out, "     - {}", plain(unknown))?;
         }
     }
     writeln!(out)
@@ -189,7 +189,7 @@ fn unknown(all: &[Planned]) -> Vec<String> {
 }
 
 fn versions(Planned { impact, .. }: &Planned) -> String {
-    report::plain(&impact.versions()).into_owned()
+    plain(&impact.versions()).into_owned()
 }
 
 fn head(phase: Phase) -> &'static str {
@@ -212,7 +212,7 @@ fn tone(kind: StepKind) -> Tone {
 fn text(sentence: &str) -> String {
     let special = |character: char| "\\*_[]<>|#@".contains(character);
     let mut text = String::with_capacity(sentence.len());
-    for character in report::plain(sentence).chars() {
+    for character in plain(sentence).chars() {
         if special(character) {
             text.push('\\');
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch::report;
+use etch_answers::plain;
 use etch_core::api::{Mode, Settings};
 use etch_core::plan::{HiddenFields, Ownership, Terms};
 use etch_core::words;
@@ -160,7 +160,7 @@ pub(crate) fn write_all<'a>(
     let is_one = by_words.len() == 1;
     for (words, crds) in by_words {
         let whose = if is_one { String::new() } else { format!(" of {}", first(&crds)) };
-        writeln!(out, "Policy{}: {}", report::plain(&whose), report::plain(&words))?;
+        writeln!(out, "Policy{}: {}", plain(&whose), plain(&words))?;
     }
     Ok(())
 }

@@ -10,9 +10,9 @@ use std::io::Write;
 
 use clap::Args;
 use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
-use etch::report::Style;
 use etch_admission::api::EmbeddedSchemaStatus;
 use etch_admission::unguarded;
+use etch_answers::Style;
 use etch_core::api::{DefaultsPolicyStatus, DefaultsReport};
 use etch_core::call_error::CallError;
 use etch_core::condition;

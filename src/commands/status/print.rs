@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use etch::report::{Cell, Style, Table, Tone, counted, plain, shortened};
+use etch_answers::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::words;
 use jiff::Timestamp;
 

@@ -1,6 +1,6 @@
 //! What the overview shows, as it is printed on 80 columns.
 
-use etch::report::Style;
+use etch_answers::Style;
 use etch_core::api::{Counts, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, ObjectProblem};
 use etch_core::condition::Condition;
 use etch_core::message::OLD_CRDS;

@@ -1,4 +1,5 @@
-//! What commands print: tables, Markdown and HTML for people, JSON and YAML for programs.
+//! What the commands of Etch answer: what they conclude from what was read, and how it is shown: tables,
+//! Markdown and HTML for people, JSON and YAML for programs.
 
 pub mod html;
 mod json;
