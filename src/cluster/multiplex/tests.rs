@@ -14,6 +14,7 @@ use hyper_util::server::conn::auto;
 use rcgen::{CertifiedKey, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
@@ -58,7 +59,8 @@ fn pass_on(client: Socket, server: Socket) -> io::Result<()> {
 
 /// A read and a watch through a proxy, and what the proxy was asked.
 async fn through(proxy: SocketAddr, scheme: &str, server: SocketAddr) {
-    let config = Config::new(format!("http://{server}").parse().expect("a URL"));
+    let mut config = Config::new(format!("http://{server}").parse().expect("a URL"));
+    config.accept_invalid_certs = true;
     let url = format!("{scheme}://user:pass%40word@{proxy}");
     let proxy = Proxy::named(&url, &config.cluster_url).expect("a proxy");
     let client = client(config, Some(proxy)).expect("a client");
@@ -117,6 +119,37 @@ async fn reads_and_watches_go_through_a_socks_proxy() {
 }
 
 #[tokio::test]
+async fn reads_and_watches_go_through_an_https_proxy() {
+    let server = api_server();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (send, asked) = mpsc::channel();
+    tokio::spawn(async move {
+        let acceptor = TlsAcceptor::from(Arc::new(tls(&[])));
+        while let Ok((connection, _)) = listener.accept().await {
+            let mut client = acceptor.accept(connection).await?;
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(client.read_u8().await?);
+            }
+            let _ = send.send(String::from_utf8_lossy(&head).into_owned());
+            client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+            client.flush().await?;
+            let mut server = TcpStream::connect(server).await?;
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut client, &mut server).await });
+        }
+        io::Result::Ok(())
+    });
+    through(address, "https", server).await;
+    let asked: Vec<String> = asked.try_iter().collect();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(
+        asked.iter().all(|head| head.starts_with(&format!("CONNECT {server} HTTP/1.1\r\n"))),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_proxy_that_is_not_there_is_named_without_its_password() {
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let config = Config::new(Uri::from_static("https://api.example.com"));
@@ -129,12 +162,8 @@ async fn a_proxy_that_is_not_there_is_named_without_its_password() {
 
 type Parts = BoxStream<'static, io::Result<Frame<Bytes>>>;
 
-/// A server that speaks TLS, also HTTP/2 with one stream at a time. It answers by the certificate of the
-/// client, which `known` has to contain, and an answer to a watch never ends.
-async fn tls_server(
-    known: &[CertificateDer<'static>],
-    status: impl Fn(Option<&CertificateDer<'static>>) -> u16 + Clone + Send + 'static,
-) -> Config {
+/// A certificate for `localhost`, and clients with these certificates or without one.
+fn tls(known: &[CertificateDer<'static>]) -> rustls::ServerConfig {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
     let mut roots = rustls::RootCertStore::empty();
@@ -143,12 +172,21 @@ async fn tls_server(
     let ring = Arc::new(rustls::crypto::ring::default_provider());
     let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), ring.clone());
     let clients = clients.allow_unauthenticated().build();
-    let mut tls = rustls::ServerConfig::builder_with_provider(ring)
+    rustls::ServerConfig::builder_with_provider(ring)
         .with_protocol_versions(rustls::DEFAULT_VERSIONS)
         .expect("versions")
         .with_client_cert_verifier(clients.expect("a verifier"))
         .with_single_cert(vec![own.cert.der().clone()], key)
-        .expect("certificate and key belong together");
+        .expect("certificate and key belong together")
+}
+
+/// A server that speaks TLS, also HTTP/2 with one stream at a time. It answers by the certificate of the
+/// client, which `known` has to contain, and an answer to a watch never ends.
+async fn tls_server(
+    known: &[CertificateDer<'static>],
+    status: impl Fn(Option<&CertificateDer<'static>>) -> u16 + Clone + Send + 'static,
+) -> Config {
+    let mut tls = tls(known);
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
