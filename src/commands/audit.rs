@@ -10,13 +10,14 @@ use std::io::{self, Write};
 
 use clap::Args;
 use etch::cluster::etcd::{Opaque, RawValue, decode};
-use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
+use etch::cluster::{Cluster, ObjectSource, Shown, Witnesses};
 use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::Identity;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
+use etch_core::scope::Scope;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube_structural_schema::json::Json;

@@ -1,9 +1,10 @@
 //! Failures of several CRDs: those with the same reason are printed once.
 //! Each failure is printed, because each means that something was not read.
 
-use etch::cluster::{ReadError, Scope};
+use etch::cluster::ReadError;
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
+use etch_core::scope::Scope;
 use kube_structural_schema::json::Json;
 
 use super::error_text;

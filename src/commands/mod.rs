@@ -41,10 +41,11 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::streams::note;
 use anyhow::{Context, Result, bail};
-use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch::cluster::{Cluster, ObjectSource};
 use etch::source::{self, Document};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
+use etch_core::scope::Scope;
 use futures::TryStreamExt;
 use kube_structural_schema::json::DEPTH;
 

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use etch::cluster::{Cluster, Scope};
+use etch::cluster::Cluster;
 use etch_core::crd::Crd;
+use etch_core::scope::Scope;
 use serde_json::Value;
 
 use crate::commands::streams::note;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use crate::cluster::{Cluster, Dropped, GenerationCheck, Pace, Scope};
+use crate::cluster::{Cluster, Dropped, GenerationCheck, Pace};
 use crate::operator::object::driver::{Admission, ObjectDriver};
 use crate::operator::object::reconcile::ObjectReconciler;
 use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
@@ -23,6 +23,7 @@ use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::former_defaults::places_of;
 use etch_core::report::ledger::Ledger;
 use etch_core::report::state::object_problem;
+use etch_core::scope::Scope;
 
 /// How often progress is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);

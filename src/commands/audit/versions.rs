@@ -4,12 +4,13 @@
 use std::io::Write;
 
 use etch::cluster::etcd::{Opaque, decode};
-use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
+use etch::cluster::{Cluster, ObjectSource, Shown, Witnesses};
 use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
 use etch_core::plan::{Clock, Record, Witness};
 use etch_core::prediction::record_of;
+use etch_core::scope::Scope;
 use etch_core::stored_versions::{OldVersion, VersionTally, Whereabouts, removable};
 use futures::TryStreamExt;
 use jiff::Timestamp;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use etch::cluster::Scope;
 use etch_core::impact::{Changed, Counts, Effect, Kind, SchemaChanges};
 use etch_core::plan::Skip;
+use etch_core::scope::Scope;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};

@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use etch::cluster::Scope;
 use etch_answers::html::{STYLE, bar, code, text, value};
 use etch_answers::{Tone, counted};
 use etch_core::impact::EffectKind;
+use etch_core::scope::Scope;
 use etch_lint::Finding;
 
 use super::super::scope;

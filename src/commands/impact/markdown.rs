@@ -4,9 +4,9 @@
 
 use std::io::{self, Write};
 
-use etch::cluster::Scope;
 use etch_answers::counted;
 use etch_answers::markdown::{MarkdownTable, code, value};
+use etch_core::scope::Scope;
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 

@@ -4,8 +4,8 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::bail;
-use etch::cluster::Scope;
 use etch_answers::{counted, plain};
+use etch_core::scope::Scope;
 
 use super::choose::Chosen;
 use super::{Persist, policy_warnings};

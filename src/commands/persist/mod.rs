@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
+use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Witnesses};
 use etch::operator::{self, Pass, Passed};
 use etch_answers::plain;
 use etch_core::api::Counts;
@@ -24,6 +24,7 @@ use etch_core::plan::{Clock, HiddenFields, Ownership, Record, Terms};
 use etch_core::prediction::changes_by_hand;
 use etch_core::rbac::Verb;
 use etch_core::report::checkpoint::on_record;
+use etch_core::scope::Scope;
 use etch_core::selection::Selection;
 use jiff::Timestamp;
 use kube_structural_schema::schema::rules::crd::judge;

@@ -2,7 +2,7 @@
 //! A word that cannot be an object's name is refused.
 
 use anyhow::bail;
-use etch::cluster::Scope;
+use etch_core::scope::Scope;
 use kube_crd_validation::{is_namespace_name, is_object_name};
 
 /// The object in the form in which a pass reports how far it has come: namespace, a slash, and name.

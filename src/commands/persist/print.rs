@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use etch::cluster::Scope;
 use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::api::{Counts, DroppedField};
+use etch_core::scope::Scope;
 use serde_json::{Value, json};
 
 use super::CrdPass;

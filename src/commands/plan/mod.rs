@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch::cluster::{Cluster, ObjectSource};
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::refusal::Refusal;
+use etch_core::scope::Scope;
 use etch_core::shell::quoted;
 use etch_core::upgrade::digest_of_refusal;
 use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};

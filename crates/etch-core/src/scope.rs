@@ -1,6 +1,6 @@
 //! Which objects of a resource are meant.
 
-use etch_core::namespaces::Namespaces;
+use crate::namespaces::Namespaces;
 
 /// Which objects of a resource are meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
