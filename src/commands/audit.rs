@@ -8,9 +8,17 @@ mod versions;
 
 use std::io::{self, Write};
 
+use crate::commands::namespace;
+use crate::commands::of_list;
 use clap::Args;
 use etch::cluster::etcd::{Opaque, RawValue, decode};
 use etch::cluster::{Cluster, ObjectSource, Shown, Witnesses};
+use etch_answers::failures::error_text;
+use etch_answers::failures::{self, Failure};
+use etch_answers::policy::{Known, Rules};
+use etch_answers::sample::Sample;
+use etch_answers::scope;
+use etch_core::api::labels;
 use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
@@ -27,10 +35,9 @@ use serde_json::{Value, json};
 use self::audited::Audited;
 pub(crate) use self::audited::why_skipped;
 use super::etcd::{EtcdArgs, evidence, report_on};
-use super::failures::{self, Failure};
-use super::policy::{Known, PolicyArg, Rules, due, labels};
-use super::sample::{LimitArg, Sample};
-use super::{crds_named, error_text, failure, scope, serves_its_objects};
+use super::policy::{self, PolicyArg};
+use super::values::LimitArg;
+use super::{crds_named, failure, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -102,20 +109,20 @@ impl Audit {
             Some(snapshot @ ObjectSource::Snapshot(..)) => {
                 let all = self.snapshot(&snapshot, &scope, &policies.unwrap_or_default()).await?;
                 if all.iter().all(|audited| audited.totals.objects == 0) {
-                    scope::note_no_objects(&scope)?;
+                    namespace::note_no_objects(&scope)?;
                 }
                 all
             }
             etcd => {
                 let cluster = Cluster::connect(&global.target()).await?;
-                scope::exists(&cluster, &scope).await?;
+                namespace::exists(&cluster, &scope).await?;
                 let policies = match policies {
                     Some(policies) => policies,
-                    None => Known::of(&cluster).await?,
+                    None => policy::of(&cluster).await?,
                 };
                 let all = self.live(&cluster, etcd, &scope, &policies).await?;
                 if all.iter().any(|audited| !audited.is_nothing()) {
-                    policies.announce()?;
+                    policy::announce(&policies)?;
                 }
                 all
             }
@@ -168,12 +175,12 @@ impl Audit {
             let report = match report_on(cluster, &crd).await {
                 Ok(report) => report,
                 Err(error) => {
-                    all.push(Audited::failed(&name, error_text(&error)));
+                    all.push(Audited::failed(&name, error_text(&*error)));
                     continue;
                 }
             };
             audited.record = record_of(report.as_ref(), &document, &crd, Timestamp::now());
-            audited.due = due(report.as_ref(), &crd, &audited.rules);
+            audited.due = audited.rules.due(report.as_ref(), &crd);
             audited.report.clone_from(&report);
             let ended = async {
                 let mut proof = Record::default();
@@ -186,7 +193,7 @@ impl Audit {
                 self.look(&source, Some(cluster), vec![look], scope).await
             };
             let ended = ended.await;
-            audited.error = ended.err().map(|error| failures::of_objects(&error, &crd, &document));
+            audited.error = ended.err().map(|error| failures::of_objects(&*error, &crd, &document));
             all.push(audited);
         }
         Ok(all)
@@ -202,7 +209,7 @@ impl Audit {
     ) -> anyhow::Result<()> {
         let resources = looks.iter().map(|look| look.crd.resource()).collect();
         let mut pages = source.pages(resources, scope);
-        while let Some(page) = pages.try_next().await.map_err(failures::of_list)? {
+        while let Some(page) = pages.try_next().await.map_err(of_list)? {
             let Look { crd, decoder, proof, audited } = &mut looks[page.of];
             let (crd, decoder, proof) = (*crd, &*decoder, &*proof);
             let known = stream::iter(page.objects).map(async |shown| match shown {

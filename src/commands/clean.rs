@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds, reports};
 use etch_admission::{CONFIGURATION, MANAGED_BY};
+use etch_answers::failures::error_text;
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
 use etch_core::condition;
@@ -15,7 +16,6 @@ use etch_core::plan::{PERSISTED_ANNOTATION, shown_former};
 use futures::TryFutureExt;
 
 use super::each;
-use super::error_text;
 use crate::commands::emit::ended;
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
@@ -80,7 +80,7 @@ impl Clean {
             }
         }
         let marked = marked(&cluster).await.unwrap_or_else(|error| {
-            removal.failures.push(error_text(&error));
+            removal.failures.push(error_text(&*error));
             Vec::new()
         });
         let mut kept = Vec::new();

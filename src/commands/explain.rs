@@ -10,8 +10,12 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Witnesses};
+use etch_answers::failures::remedy;
+use etch_answers::policy::{Rules, write_all};
+use etch_answers::scope;
 use etch_answers::{Cell, Table, Tone};
 use etch_core::api::ObjectProblem;
+use etch_core::api::labels;
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
@@ -27,9 +31,7 @@ use serde_json::{Value, json};
 
 use super::audit::why_skipped;
 use super::etcd::{EtcdArgs, OF_SNAPSHOT, evidence, report_on};
-use super::failures::remedy;
-use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
-use super::scope;
+use super::policy::{self, PolicyArg};
 use super::{one_stdin, openapi, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
@@ -103,7 +105,7 @@ impl Explain {
             .with_context(|| format!("{} {name:?} not found{}", crd.kind(), within(namespace)))?;
         let policies = match policies {
             Some(policies) => policies,
-            None => Known::of(&cluster).await?,
+            None => policy::of(&cluster).await?,
         };
         let rules = policies.rules(&crd, &labels(&document));
         let report = report_on(&cluster, &crd).await?;
@@ -127,7 +129,7 @@ impl Explain {
             }
             None => (by_view(&object, &crd, &record, false), false),
         };
-        let due = due(report.as_ref(), &crd, &rules);
+        let due = rules.due(report.as_ref(), &crd);
         let idle = rules.idle().or_else(|| {
             let obstacle = Obstacle::of(&document, &crd, report.as_ref(), rules.settings());
             obstacle.map(|obstacle| obstacle.in_words(&rules.grant(&global.flags_of_cluster())))
@@ -141,7 +143,7 @@ impl Explain {
             idle: idle.as_deref(),
         };
         let explanations = explain(&object, &crd, &rules_of_object, &missing, exact);
-        policies.announce()?;
+        policy::announce(&policies)?;
         self.print(global, out, &crd, &object, &explanations, &rules)?;
         if matches!(bytes, Some(ObjectSource::Snapshot(..))) && self.output == Output::Table {
             writeln!(out, "{OF_SNAPSHOT}")?;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use etch::source::{self, DistinctFiles, Origin};
+use etch_answers::once::Once;
 use etch_answers::{plain, write_document};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
@@ -21,7 +22,6 @@ use kube_structural_schema::path::{Path, Trail};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::once::Once;
 use super::openapi::{self, Live};
 use super::skipped::{note_skipped, without_parts};
 use super::{asynchronous, none_of, one_stdin};

@@ -5,11 +5,13 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target};
+use etch_answers::failures::error_text;
+use etch_answers::policy::{Known, Rules};
+use etch_core::api::labels;
 use etch_core::api::{CanaryProgress, CanaryState, Mode};
 use etch_core::crd::Crd;
 
-use super::error_text;
-use super::policy::{Known, Rules, labels};
+use super::policy;
 use crate::commands::emit::ended;
 use crate::commands::outcome::Outcome;
 
@@ -36,13 +38,13 @@ impl Resume {
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
         // Without permission to read policies, the canary can be resumed all the same.
-        let policies = Known::of(&cluster).await.unwrap_or_default();
+        let policies = policy::of(&cluster).await.unwrap_or_default();
         let mut failures = Vec::new();
         for name in super::crds_named(&cluster, &self.crds).await? {
             // A CRD whose canary does not wait does not stop the others.
             match resume(&cluster, &policies, &name).await {
                 Ok(result) => writeln!(out, "crd/{name}: {result}")?,
-                Err(error) => failures.push(error_text(&error)),
+                Err(error) => failures.push(error_text(&*error)),
             }
         }
         ended(failures, true)

@@ -1,10 +1,15 @@
 //! What the commands of Etch answer: what they conclude from what was read, and how it is shown: tables,
 //! Markdown and HTML for people, JSON and YAML for programs.
 
+pub mod failures;
 pub mod html;
 mod json;
 pub mod markdown;
+pub mod once;
 mod plain;
+pub mod policy;
+pub mod sample;
+pub mod scope;
 mod style;
 mod table;
 
@@ -15,7 +20,7 @@ use serde::Serialize;
 pub use etch_core::words::counted;
 pub use json::write_json;
 pub use kube_manifests::write_document;
-pub use plain::{plain, shortened};
+pub use plain::{first, plain, shortened};
 pub use style::{Style, Tone};
 pub use table::{Cell, Table};
 

@@ -9,7 +9,7 @@ use kube_structural_schema::json::{Json, store_numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::commands::policy::first;
+use etch_answers::first;
 
 /// A request, with its own settings; the others are those of all.
 #[derive(Debug, Default)]

@@ -1,5 +1,7 @@
 //! What an audit counts and lists of one CRD.
 
+use etch_answers::policy::Rules;
+use etch_answers::sample::Sample;
 use etch_core::api::{DefaultsReportStatus, ObjectProblem};
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
@@ -10,8 +12,6 @@ use etch_core::prediction::{PendingChanges, deciding};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
-use super::super::policy::Rules;
-use super::super::sample::Sample;
 use super::unknown::{Unknown, Unwritable};
 
 /// What is reported of one CRD.

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
+use etch_answers::failures::in_short;
+use etch_answers::policy::write_all;
+use etch_answers::sample::write_left;
 use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::audit::{Lacking, Totals};
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
-use super::super::failures::in_short;
-use super::super::policy::write_all;
-use super::super::sample::write_left;
 use super::audited::{Audited, why_skipped};
 use super::unknown::Unknown;
 

@@ -3,8 +3,12 @@
 
 use std::io::Write;
 
+use crate::commands::namespace;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Shown, Witnesses};
+use etch_answers::failures::{self, Failure, in_short};
+use etch_answers::sample::{Sample, write_left};
+use etch_answers::scope;
 use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
@@ -18,9 +22,7 @@ use kube_structural_schema::json::{Json, outline};
 use serde_json::{Value, json};
 
 use super::super::etcd::report_on;
-use super::super::failures::{self, Failure, in_short};
-use super::super::sample::{Sample, write_left};
-use super::super::{crds_named, failure, scope, serves_its_objects};
+use super::super::{crds_named, failure, serves_its_objects};
 use super::{Audit, definitions};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::Global;
@@ -72,13 +74,13 @@ impl Audit {
             Some(snapshot @ ObjectSource::Snapshot(..)) => {
                 let looked = self.versions_in_snapshot(&snapshot, &scope).await?;
                 if looked.all.iter().all(|versions| versions.tally.objects() == 0) {
-                    scope::note_no_objects(&scope)?;
+                    namespace::note_no_objects(&scope)?;
                 }
                 looked
             }
             etcd => {
                 let cluster = Cluster::connect(&global.target()).await?;
-                scope::exists(&cluster, &scope).await?;
+                namespace::exists(&cluster, &scope).await?;
                 self.versions_in_cluster(&cluster, etcd, &scope).await?
             }
         };
@@ -150,7 +152,7 @@ impl Audit {
                 look(&source, vec![Look { crd: &crd, record, versions: &mut versions }], scope).await
             };
             let read = read.await;
-            versions.error = read.err().map(|error| failures::of_objects(&error, &crd, &document));
+            versions.error = read.err().map(|error| failures::of_objects(&*error, &crd, &document));
             versions.conclude(&crd, scope, lag(&document, &crd));
             all.push(versions);
         }

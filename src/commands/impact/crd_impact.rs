@@ -12,8 +12,8 @@ use etch_core::object::{Identity, Object};
 use etch_core::plan::{Record, Skip};
 use etch_lint::Finding;
 
-use crate::commands::policy::Rules;
-use crate::commands::sample::Sample;
+use etch_answers::policy::Rules;
+use etch_answers::sample::Sample;
 
 /// What is reported of one CRD.
 pub(crate) struct CrdImpact {

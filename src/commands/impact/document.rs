@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use etch_answers::scope;
 use etch_core::impact::{Changed, Counts, Effect, Kind, SchemaChanges};
 use etch_core::plan::Skip;
 use etch_core::scope::Scope;
@@ -9,7 +10,6 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
-use super::super::scope;
 use super::crd_impact::{CrdImpact, Detail};
 use super::gather::Looked;
 

@@ -11,6 +11,12 @@ use etch::cluster::etcd::{decode, definition};
 use etch::cluster::{Cluster, ObjectSource, ReadError, Witnesses, crds};
 use etch::source;
 use etch::source::{Origin, SourceError};
+use etch_answers::failures::{remedy, way_out};
+use etch_answers::first;
+use etch_answers::once::Once;
+use etch_answers::policy::Known;
+use etch_answers::scope;
+use etch_core::api::{Labels, labels};
 use etch_core::crd::{Crd, Resource, Version};
 use etch_core::impact::{Problem, Upgrade};
 use etch_core::object::Object;
@@ -25,11 +31,8 @@ use kube_structural_schema::schema::DEEPEST;
 use serde_json::{Value, json};
 
 use super::super::etcd::{evidence, report_on};
-use super::super::failures::{remedy, way_out};
-use super::super::once::Once;
-use super::super::policy::{Known, Labels, first, labels};
 use super::super::skipped::without_parts;
-use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
+use super::super::{Before, documents_before, none_of, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
 use crate::commands::streams::note;

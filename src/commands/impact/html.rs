@@ -4,12 +4,12 @@
 use std::io::{self, Write};
 
 use etch_answers::html::{STYLE, bar, code, text, value};
+use etch_answers::scope;
 use etch_answers::{Tone, counted};
 use etch_core::impact::EffectKind;
 use etch_core::scope::Scope;
 use etch_lint::Finding;
 
-use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
 use super::print::{

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 
 use etch_answers::counted;
 use etch_answers::markdown::{MarkdownTable, code, value};
+use etch_answers::scope;
 use etch_core::scope::Scope;
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 
-use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
 use super::print::{

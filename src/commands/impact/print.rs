@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use etch_answers::sample::write_left;
 use etch_answers::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::api::{Settings, follow_line};
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, by_effect};
@@ -12,7 +13,6 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
 use super::super::audit::why_skipped;
-use super::super::sample::write_left;
 use super::crd_impact::{CrdImpact, Detail};
 use super::gather::Looked;
 
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::commands::impact::gather::Given;
-    use crate::commands::policy::Rules;
+    use etch_answers::policy::Rules;
 
     #[test]
     fn what_is_sure_of_one_effect_is_sure_of_the_object() {

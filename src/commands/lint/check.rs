@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
 use etch::source::{self, At, DistinctFiles, Document, DuplicateKey, Origin};
+use etch_answers::first;
+use etch_answers::once::Once;
 use etch_lint::published::Document as OpenApi;
 use etch_lint::{Finding, Part, TypeFinding};
 use kube_crd_validation::crd::Release;
@@ -16,9 +18,7 @@ use kube_manifests::Lines;
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
-use super::super::once::Once;
 use super::super::openapi::Live;
-use super::super::policy::first;
 use super::super::skipped::{part_of_crd, without_parts};
 use super::super::{Before, asynchronous, documents_before, each, none_of};
 use super::place::place;

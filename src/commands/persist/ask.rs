@@ -4,12 +4,12 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::bail;
+use etch_answers::scope;
 use etch_answers::{counted, plain};
 use etch_core::scope::Scope;
 
 use super::choose::Chosen;
 use super::{Persist, policy_warnings};
-use crate::commands::scope;
 use crate::commands::streams::stderr;
 
 impl Persist {

@@ -12,11 +12,15 @@ mod resume;
 use std::io::Write;
 use std::sync::Arc;
 
+use crate::commands::namespace;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Witnesses};
 use etch::operator::{self, Pass, Passed};
+use etch_answers::failures::error_text;
+use etch_answers::failures::{self, Failure};
 use etch_answers::plain;
+use etch_answers::scope;
 use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
@@ -34,10 +38,9 @@ use self::choose::Chosen;
 use self::plan::Plans;
 use self::progress::Line;
 use super::etcd::{evidence, report_on};
-use super::failures::{self, Failure};
-use super::sample::LimitArg;
 use super::signals::Signals;
-use super::{error_text, failure, scope, serves_its_objects};
+use super::values::LimitArg;
+use super::{failure, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -191,7 +194,7 @@ impl Persist {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let scope = global.scope()?;
         let cluster = Cluster::connect(&global.target()).await?.paced(self.pace.into());
-        scope::exists(&cluster, &scope).await?;
+        namespace::exists(&cluster, &scope).await?;
         let chosen = self.choose(&cluster, &scope).await?;
         let after = self.begin_after(&cluster, &scope, chosen.first()).await?;
         self.announce(&scope, &chosen)?;
@@ -207,7 +210,7 @@ impl Persist {
                 CrdPass { crd: name.clone(), warnings: warnings.clone(), after, ..CrdPass::default() };
             let processed = self.process(&work, &mut crd_pass, &left, resource.as_ref().err()).await;
             if let Err(error) = processed {
-                crd_pass.error = Some(error_text(&error));
+                crd_pass.error = Some(error_text(&*error));
             }
             let is_ended = crd_pass.is_ended;
             if let Some(lost) = &crd_pass.passed.lost {
@@ -292,7 +295,7 @@ impl Persist {
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
-        let unreadable = |error: anyhow::Error| anyhow!(failures::of_objects(&error, &crd, &document));
+        let unreadable = |error: anyhow::Error| anyhow!(failures::of_objects(&*error, &crd, &document));
         let report = report_on(work.cluster, &crd).await?;
         let mut witnesses = Witnesses::default();
         let mut record =

@@ -2,6 +2,7 @@
 
 use etch::cluster::ObjectSource;
 use etch::operator::Passed;
+use etch_answers::sample::Sample;
 use etch_core::audit::is_due;
 use etch_core::crd::Crd;
 use etch_core::engine::stage::is_left_out;
@@ -13,8 +14,7 @@ use serde_json::Value;
 
 use super::{Persist, Work};
 use crate::commands::action::{Action, Places, in_words};
-use crate::commands::failures::of_list;
-use crate::commands::sample::Sample;
+use crate::commands::of_list;
 
 /// The reason of a write without which nothing shows whether the object stores its defaults.
 pub(super) const UNPROVED: &str = "unproved";

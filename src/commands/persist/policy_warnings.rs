@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use etch_core::api::Mode;
 use etch_core::plan::{Ownership, Terms};
 
-use crate::commands::policy::{Rules, first};
+use etch_answers::first;
+use etch_answers::policy::Rules;
 
 /// Where the policies of the cluster forbid writing to the objects of a CRD on these terms.
 pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {

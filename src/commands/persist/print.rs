@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use etch_answers::sample::write_left;
+use etch_answers::scope::in_document;
 use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::api::{Counts, DroppedField};
 use etch_core::scope::Scope;
@@ -10,8 +12,6 @@ use serde_json::{Value, json};
 
 use super::CrdPass;
 use super::plan::UNPROVED;
-use crate::commands::sample::write_left;
-use crate::commands::scope::in_document;
 
 /// A number of the totals, and its label for that many objects.
 type Count = (&'static str, fn(&Counts) -> u64, &'static str);

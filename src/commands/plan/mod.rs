@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use etch::cluster::{Cluster, ObjectSource};
+use etch_answers::policy::Known;
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::refusal::Refusal;
@@ -24,7 +25,7 @@ use super::impact::crd_impact::CrdImpact;
 use super::impact::gather::{Looked, Sources, about_gone, given, given_before, gone, with_status};
 use super::impact::print::persist_flags;
 use super::one_stdin;
-use super::policy::{Known, PolicyArg};
+use super::policy::{self, PolicyArg};
 use super::program::program;
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Discussed, Global};
@@ -95,7 +96,7 @@ impl Plan {
         };
         let policies = match (policies, &cluster) {
             (Some(policies), _) => policies,
-            (None, Some(cluster)) => Known::of(cluster).await?,
+            (None, Some(cluster)) => policy::of(cluster).await?,
             (None, None) => Known::default(),
         };
         let sources = Sources {
@@ -111,7 +112,7 @@ impl Plan {
         };
         let apply = apply::files(&self.new, new.values().map(|given| &given.origin));
         let looked = sources.look_at(new).await?;
-        sources.policies.announce()?;
+        policy::announce(&sources.policies)?;
         let mut all = Vec::new();
         for looked in looked {
             let dry_run = match &sources.cluster {

@@ -7,14 +7,16 @@ use anyhow::{Context, anyhow, bail};
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::source;
 use etch_admission::{Compiled, Declaration, Problem};
+use etch_answers::policy::counted;
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Policies};
+use etch_core::api::{Labels, labels};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 use serde_json::Value;
 
-use super::super::policy::{Labels, counted, from_files as from_policy_files, labels};
+use super::super::policy::from_files as from_policy_files;
 use super::super::skipped::without_parts;
 use super::super::{each, none_of};
 

@@ -9,10 +9,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::commands::namespace;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace};
 use etch::operator::{Reversion, revert};
+use etch_answers::failures::way_out;
+use etch_answers::scope;
 use etch_core::crd::Crd;
 use etch_core::plan::{RecordedDefault, Standing, Unstorable};
 use etch_core::prediction::record_of;
@@ -23,11 +26,10 @@ use kube_structural_schema::path::Path as FieldPath;
 use kube_structural_schema::schema::rules::crd::judge;
 
 use self::tally::Tally;
-use super::failures::way_out;
 use super::impact::gather::{Given, given};
-use super::sample::LimitArg;
+use super::serves_its_objects;
 use super::signals::Signals;
-use super::{scope, serves_its_objects};
+use super::values::LimitArg;
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -93,7 +95,7 @@ impl Revert {
         let to = self.to.as_ref().map(|path| given(std::slice::from_ref(path), &mut io::stdin().lock()));
         let to = to.transpose().context("--to")?;
         let cluster = Cluster::connect(&global.target()).await?.paced(self.pace.into());
-        scope::exists(&cluster, &scope).await?;
+        namespace::exists(&cluster, &scope).await?;
         let name = cluster.resolve(&self.crd).await?;
         let document = cluster.crd(&name).await?.with_context(|| format!("CRD {name} was deleted"))?;
         let crd = Arc::new(Crd::read(&document)?);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use etch_answers::sample::write_left;
 use etch_answers::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::plan::{RecordedDefault, Standing};
 use etch_core::words;
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::CrdRevert;
 use super::tally::Counts;
-use crate::commands::sample::write_left;
 
 /// The longest value of a default that a table shows, in characters.
 const SHOWN: usize = 40;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use etch_answers::sample::Sample;
 use etch_core::object::Identity;
 use etch_core::object_machine::{Failure, Reverted};
 use etch_core::plan::{KeptBecause, Plan};
@@ -10,7 +11,6 @@ use kube_structural_schema::path::Path;
 use serde_json::Value;
 
 use crate::commands::action::{Action, Places};
-use crate::commands::sample::Sample;
 
 /// The action where a value stays.
 const KEEP: &str = "keep";

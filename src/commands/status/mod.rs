@@ -13,6 +13,9 @@ use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
 use etch_admission::api::EmbeddedSchemaStatus;
 use etch_admission::unguarded;
 use etch_answers::Style;
+use etch_answers::failures::error_text;
+use etch_answers::policy::counted;
+use etch_core::api::labels;
 use etch_core::api::{DefaultsPolicyStatus, DefaultsReport};
 use etch_core::call_error::CallError;
 use etch_core::condition;
@@ -23,8 +26,7 @@ use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 
 use self::overview::{CrdFacts, Facts, LeaderView, overview};
-use super::policy::{counted, labels};
-use super::{each, error_text};
+use super::each;
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -88,7 +90,7 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
     let crds = match crds {
         Ok(crds) => Some(crds),
         Err(error) => {
-            unread.push(format!("CRDs: {}", error_text(&error)));
+            unread.push(format!("CRDs: {}", error_text(&*error)));
             None
         }
     };

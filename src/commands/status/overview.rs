@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use etch_core::api::Labels;
 use etch_core::api::{
     Assignment, DefaultsReport, DefaultsReportStatus, Mode, ObjectProblem, Policies, assign,
 };
@@ -14,7 +15,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as ServerCondition;
 use serde::Serialize;
 
-use crate::commands::policy::Labels;
 use crate::commands::rbac::SERVICE_ACCOUNT;
 
 /// How many objects with a problem are named.

@@ -1,46 +1,58 @@
 //! Failures of several CRDs: those with the same reason are printed once.
 //! Each failure is printed, because each means that something was not read.
 
-use etch::cluster::ReadError;
+use std::error::Error;
+use std::iter::successors;
+
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::scope::Scope;
 use kube_structural_schema::json::Json;
 
-use super::error_text;
-use super::policy::first;
+use crate::first;
 
 /// The texts of errors when objects may not be listed in all namespaces: in the API server's answer, and
 /// before asking.
 const NO_PERMISSION: [&str; 2] = ["(no permission to list", "a permission is missing in all namespaces"];
 
 /// What was not done, and why.
-pub(crate) struct Failure {
+pub struct Failure {
     /// The CRD.
-    pub(crate) crd: String,
+    pub crd: String,
     /// Why.
-    pub(crate) error: String,
+    pub error: String,
     /// How to continue; empty where that is no question.
-    pub(crate) resume: String,
+    pub resume: String,
 }
 
-/// The error that objects cannot be listed.
-pub(crate) fn of_list(error: ReadError) -> anyhow::Error {
-    match error {
-        ReadError::Call(error) => anyhow::Error::from(error).context("cannot list the objects"),
-        error => error.into(),
+/// The error and its causes, each of them once: some texts include their causes.
+pub fn error_text(error: &(dyn Error + Send + Sync + 'static)) -> String {
+    let mut text = String::new();
+    for cause in chain(error).map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
     }
+    text
 }
 
 /// An error with its causes, and with what to do where the objects of this CRD cannot be read.
-pub(crate) fn of_objects(error: &anyhow::Error, crd: &Crd, document: &Json) -> String {
-    let call = error.chain().find_map(|cause| cause.downcast_ref::<CallError>());
+pub fn of_objects(error: &(dyn Error + Send + Sync + 'static), crd: &Crd, document: &Json) -> String {
+    let call = chain(error).find_map(|cause| cause.downcast_ref::<CallError>());
     let remedy = call.map(|call| remedy(call, crd, document)).unwrap_or_default();
     format!("{}{remedy}", error_text(error))
 }
 
+fn chain<'e>(
+    error: &'e (dyn Error + Send + Sync + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error as &(dyn Error + 'static)), |&error| error.source())
+}
+
 /// What to do where the API server cannot read objects of this CRD; empty for any other error.
-pub(crate) fn remedy(error: &CallError, crd: &Crd, document: &Json) -> String {
+pub fn remedy(error: &CallError, crd: &Crd, document: &Json) -> String {
     let CallError::Refused(refusal) = error else { return String::new() };
     if refusal.is_failed_conversion() {
         let webhook = webhook(document).map(|webhook| format!(", {webhook}")).unwrap_or_default();
@@ -82,7 +94,7 @@ fn webhook(document: &Json) -> Option<String> {
 
 /// How to continue after an error in all namespaces that a namespace would not have; empty where there is no
 /// such way.
-pub(crate) fn way_out(error: &str, scope: &Scope) -> &'static str {
+pub fn way_out(error: &str, scope: &Scope) -> &'static str {
     match scope {
         Scope::All if NO_PERMISSION.iter().any(|text| error.contains(text)) => {
             "; to work on one namespace, use -n NAMESPACE"
@@ -93,14 +105,14 @@ pub(crate) fn way_out(error: &str, scope: &Scope) -> &'static str {
 
 /// An error for a table, beside the whole of it on standard error: a missing permission, which is the same
 /// for all, in short.
-pub(crate) fn in_short(error: &str) -> &str {
+pub fn in_short(error: &str) -> &str {
     let is_missing = NO_PERMISSION.iter().any(|text| error.contains(text));
     if is_missing { "no permission to list the objects" } else { error }
 }
 
 /// The failures in lines: those of the same reason together, at the place of the first. If objects may not be
 /// listed in all namespaces, the line shows how to ask for one.
-pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
+pub fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     let mut groups: Vec<(String, Vec<Failure>)> = Vec::new();
     for failure in failures {
         let reason = without_crd(&failure.error, &failure.crd);
@@ -205,11 +217,8 @@ mod tests {
         ] {
             let refusal = Refusal::read(500, None, message.as_bytes());
             let crd = Crd::read(document).expect("a CRD");
-            let by_hand = PassError::Sweep(SweepError::List(CallError::Refused(Box::new(refusal.clone()))));
-            let read = ReadError::Call(CallError::Refused(Box::new(refusal)));
-            for error in [by_hand.into(), of_list(read)] {
-                assert_eq!(of_objects(&error, &crd, document), expected);
-            }
+            let error = PassError::Sweep(SweepError::List(CallError::Refused(Box::new(refusal))));
+            assert_eq!(of_objects(&error, &crd, document), expected);
         }
     }
 

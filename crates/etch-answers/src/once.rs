@@ -5,20 +5,28 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use anyhow::{Result, bail};
-use etch::source::{Document, Origin};
+use kube_manifests::{Document, Origin};
 use kube_structural_schema::json::Json;
 
 /// The documents so far, by their names.
 #[derive(Default)]
-pub(crate) struct Once(BTreeMap<String, (Origin, Json)>);
+pub struct Once(BTreeMap<String, (Origin, Json)>);
+
+/// Two documents of one name that differ.
+#[derive(Debug, thiserror::Error)]
+#[error("{second}: {name} is also in {first}, with another content; give one of them")]
+pub struct Ambiguous {
+    name: String,
+    first: Origin,
+    second: Origin,
+}
 
 impl Once {
     /// Whether a document is the first one of its name, such as `CRD widgets.example.com`.
     ///
     /// # Errors
     /// The first one differs: nothing shows which of them is meant.
-    pub(crate) fn is_first(&mut self, name: String, document: &Document) -> Result<bool> {
+    pub fn is_first(&mut self, name: String, document: &Document) -> Result<bool, Ambiguous> {
         let Document { origin, json, .. } = document;
         match self.0.entry(name) {
             Entry::Vacant(new) => {
@@ -28,7 +36,7 @@ impl Once {
             Entry::Occupied(known) if known.get().1 == *json => Ok(false),
             Entry::Occupied(known) => {
                 let (name, (first, _)) = (known.key(), known.get());
-                bail!("{origin}: {name} is also in {first}, with another content; give one of them")
+                Err(Ambiguous { name: name.clone(), first: first.clone(), second: origin.clone() })
             }
         }
     }

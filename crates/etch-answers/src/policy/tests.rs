@@ -1,8 +1,11 @@
 //! Policies from a file, and the words and documents that they come to.
 
-use etch_core::api::Settings;
+use std::ops::ControlFlow;
+
+use etch_core::api::{GROUP, Settings};
 use etch_core::plan::HiddenFields;
-use serde_json::json;
+use kube_manifests::Document;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -20,9 +23,12 @@ fn crd() -> Crd {
 }
 
 fn read(text: &str) -> Result<Known, String> {
-    let arg = PolicyArg { files: vec!["-".into()] };
-    let known = arg.read(&mut text.as_bytes()).map_err(|error| format!("{error:#}"))?;
-    Ok(known.expect("a file is named"))
+    let mut documents: Vec<Document> = Vec::new();
+    let _ = kube_manifests::read("stdin", text.into(), &mut |document| {
+        documents.push(document.expect("a document"));
+        ControlFlow::Continue(())
+    });
+    of_documents(&documents).map(Known::Read).map_err(|error| error.to_string())
 }
 
 fn policy(name: &str, spec: &str) -> String {
@@ -116,46 +122,32 @@ fn each_setting_decides_as_for_the_operator() {
 fn a_file_has_policies_that_can_be_read() {
     let twice = policy("a", "{}") + &policy("a", "{mode: Audit}");
     for (text, error) in [
-        (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
-        (policy("a", "{selecter: {}}"), "--policy: stdin: spec.selecter: unknown field"),
-        (policy("a", "{selector: {group: [x.io]}}"), "--policy: stdin: spec.selector.group: unknown field"),
-        (
-            policy("a", "{selector: {matchLabel: {a: b}}}"),
-            "--policy: stdin: spec.selector.matchLabel: unknown field",
-        ),
-        (
-            policy("a", "{objects: {namespace: [x]}}"),
-            "--policy: stdin: spec.objects.namespace: unknown field",
-        ),
-        (
-            policy("a", "{canary: {objects: 1, than: Wait}}"),
-            "--policy: stdin: spec.canary.than: unknown field",
-        ),
+        (policy("a", "{hiddenField: Drop}"), "stdin: spec.hiddenField: unknown field"),
+        (policy("a", "{selecter: {}}"), "stdin: spec.selecter: unknown field"),
+        (policy("a", "{selector: {group: [x.io]}}"), "stdin: spec.selector.group: unknown field"),
+        (policy("a", "{selector: {matchLabel: {a: b}}}"), "stdin: spec.selector.matchLabel: unknown field"),
+        (policy("a", "{objects: {namespace: [x]}}"), "stdin: spec.objects.namespace: unknown field"),
+        (policy("a", "{canary: {objects: 1, than: Wait}}"), "stdin: spec.canary.than: unknown field"),
         (
             policy("a", "{onChange: [{path: .spec.a, action: Follow, where: x}]}"),
-            "--policy: stdin: spec.onChange[0].where: unknown field",
+            "stdin: spec.onChange[0].where: unknown field",
         ),
-        (policy("a", "{}") + "spek: {mode: Audit}\n", "--policy: stdin: spek: unknown field"),
-        (policy("a", "[]"), "--policy: stdin: spec is missing, or no object"),
+        (policy("a", "{}") + "spek: {mode: Audit}\n", "stdin: spek: unknown field"),
+        (policy("a", "[]"), "stdin: spec is missing, or no object"),
         (
             policy("a", "{mode: Dream}"),
-            "--policy: stdin: spec.mode cannot be read: unknown value, expected one of `Persist`",
+            "stdin: spec.mode cannot be read: unknown value, expected one of `Persist`",
         ),
         (
             policy("a", "{settle: 1h 30m}"),
-            "--policy: stdin: spec.settle: expected a time such as 10s, 1m30s, 1h or 1d12h",
+            "stdin: spec.settle: expected a time such as 10s, 1m30s, 1h or 1d12h",
         ),
-        (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
+        (policy("''", "{}"), "stdin: metadata.name is missing"),
         (
             twice,
-            "--policy: stdin, document 2: DefaultsPolicy a is also in stdin, with another content; give one \
+            "stdin, document 2: DefaultsPolicy a is also in stdin, with another content; give one \
              of them",
         ),
-        (
-            "apiVersion: v1\nkind: Pod\n".to_owned(),
-            "--policy: stdin: contains no DefaultsPolicy: found Pod of v1",
-        ),
-        (String::new(), "--policy: stdin: contains no DefaultsPolicy"),
     ] {
         let found = read(&text).err().expect("an error");
         assert!(found.starts_with(error), "{found}");

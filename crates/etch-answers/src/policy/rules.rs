@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch_answers::plain;
-use etch_core::api::{Mode, Settings};
+use etch_core::api::{DefaultsReportStatus, Mode, Settings};
+use etch_core::crd::Crd;
 use etch_core::plan::{HiddenFields, Ownership, Terms};
-use etch_core::words;
+use etch_core::prediction::{PendingChanges, pending_changes};
 use serde_json::{Value, json};
 
-/// How many CRDs a line names.
-const NAMED: usize = 3;
+use crate::{first, plain};
 
 /// How the operator treats the objects of a CRD.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Rules {
+pub enum Rules {
     /// No policies were read: objects are judged as under a policy that sets nothing.
     #[default]
     Assumed,
@@ -26,12 +25,12 @@ pub(crate) enum Rules {
 
 impl Rules {
     /// What writes may do.
-    pub(crate) fn terms(&self) -> Terms {
+    pub fn terms(&self) -> Terms {
         self.settings().map(|settings| settings.terms.clone()).unwrap_or_default()
     }
 
     /// The settings of the policy that governs the CRD; `None` if none does.
-    pub(crate) fn settings(&self) -> Option<&Settings> {
+    pub fn settings(&self) -> Option<&Settings> {
         match self {
             Self::Governed(settings, _) => Some(settings),
             Self::Assumed | Self::Unselected => None,
@@ -39,7 +38,7 @@ impl Rules {
     }
 
     /// Whether the operator looks at the objects at all.
-    pub(crate) fn is_ignored(&self) -> bool {
+    pub fn is_ignored(&self) -> bool {
         match self {
             Self::Assumed => false,
             Self::Unselected => true,
@@ -47,8 +46,14 @@ impl Rules {
         }
     }
 
+    /// The changed defaults whose old values the operator has still to look for, by the last report.
+    pub fn due(&self, report: Option<&DefaultsReportStatus>, crd: &Crd) -> Option<PendingChanges> {
+        let settings = self.settings().filter(|_| !self.is_ignored())?;
+        Some(pending_changes(report?, crd, settings))
+    }
+
     /// Why the operator writes to no object of the CRD, if it does not.
-    pub(crate) fn idle(&self) -> Option<String> {
+    pub fn idle(&self) -> Option<String> {
         let settings = match self {
             Self::Assumed => return None,
             Self::Unselected => return Some("no DefaultsPolicy selects this CRD".to_owned()),
@@ -67,7 +72,7 @@ impl Rules {
 
     /// The command that grants the operator what it needs for the objects of the CRD. `flags` lead to the
     /// cluster, with a space before each.
-    pub(crate) fn grant(&self, flags: &str) -> String {
+    pub fn grant(&self, flags: &str) -> String {
         let settings = self.settings();
         let policy = settings.map_or("--live".to_owned(), |settings| format!("--policy {}", settings.policy));
         // The account matters only for a RoleBinding.
@@ -77,7 +82,7 @@ impl Rules {
     }
 
     /// How the operator treats the CRD, in a line, without a full stop.
-    pub(crate) fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         match self {
             Self::Assumed => "none read; assuming one without settings".to_owned(),
             Self::Unselected => "none selects this CRD, so Etch ignores its objects".to_owned(),
@@ -115,7 +120,7 @@ impl Rules {
     }
 
     /// For programs: null where no policies were read, and without a name where none selects the CRD.
-    pub(crate) fn document(&self) -> Value {
+    pub fn document(&self) -> Value {
         let form = |name: Option<&str>, how: Mode, terms: &Terms| {
             json!({
                 "name": name,
@@ -149,10 +154,10 @@ fn mode(mode: Mode) -> &'static str {
 }
 
 /// Writes for people under which policy each CRD was judged: one line where it is the same for all.
-pub(crate) fn write_all<'a>(
-    out: &mut dyn Write,
-    all: impl Iterator<Item = (&'a str, &'a Rules)>,
-) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn write_all<'a>(out: &mut dyn Write, all: impl Iterator<Item = (&'a str, &'a Rules)>) -> io::Result<()> {
     let mut by_words: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (crd, rules) in all {
         by_words.entry(rules.in_words()).or_default().push(crd);
@@ -163,10 +168,4 @@ pub(crate) fn write_all<'a>(
         writeln!(out, "Policy{}: {}", plain(&whose), plain(&words))?;
     }
     Ok(())
-}
-
-/// The first few names, and how many more there are.
-pub(crate) fn first(names: impl IntoIterator<Item: AsRef<str>>) -> String {
-    let names: Vec<_> = names.into_iter().collect();
-    words::first(&names, names.len() as u64, NAMED)
 }
