@@ -7,7 +7,6 @@ pub(super) mod gather;
 mod html;
 mod markdown;
 pub(super) mod print;
-mod published;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,6 +18,7 @@ use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
 use etch_answers::policy::Known;
 use etch_answers::scope;
+use etch_answers::impact::published;
 use etch_answers::{counted, plain};
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};

@@ -1,7 +1,6 @@
 //! The subcommands, one file each.
 //! They connect what was typed with the library, which decides.
 
-mod action;
 pub(crate) mod admit;
 pub(crate) mod audit;
 pub(crate) mod clean;

@@ -2,7 +2,9 @@
 //! Markdown and HTML for people, JSON and YAML for programs.
 
 pub mod failures;
+pub mod action;
 pub mod html;
+pub mod impact;
 mod json;
 pub mod markdown;
 pub mod once;

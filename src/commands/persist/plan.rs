@@ -3,6 +3,7 @@
 use etch::cluster::ObjectSource;
 use etch::operator::Passed;
 use etch_answers::sample::Sample;
+use etch_answers::action::{Action, Places, in_words};
 use etch_core::audit::is_due;
 use etch_core::crd::Crd;
 use etch_core::engine::stage::is_left_out;
@@ -13,7 +14,6 @@ use kube_structural_schema::path::Path;
 use serde_json::Value;
 
 use super::{Persist, Work};
-use crate::commands::action::{Action, Places, in_words};
 use crate::commands::of_list;
 
 /// The reason of a write without which nothing shows whether the object stores its defaults.

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use etch_answers::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::impact::Kind;
 use etch_lint::published::{Changes, DefaultChange, TypeName, short};
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
+
+use crate::{Cell, Style, Table, Tone, counted, plain};
 
 /// How many kinds a table names that a default reaches.
 const NAMED: usize = 3;
@@ -48,7 +49,7 @@ fn name((group, version): (&str, &str)) -> String {
 }
 
 /// The sorts of changes that there are; changes that need no attention are known.
-pub(super) fn kinds(changes: &Changes) -> BTreeSet<Kind> {
+pub fn kinds(changes: &Changes) -> BTreeSet<Kind> {
     let default = |change: &DefaultChange| if change.is_minor() { Kind::Known } else { change.kind() };
     let mut kinds: BTreeSet<Kind> = changes.defaults.iter().map(default).collect();
     kinds.extend((!changes.added.is_empty()).then_some(Kind::Addition));
@@ -57,7 +58,7 @@ pub(super) fn kinds(changes: &Changes) -> BTreeSet<Kind> {
 }
 
 /// Everything that is reported, as JSON.
-pub(super) fn document(changes: &Changes) -> Value {
+pub fn document(changes: &Changes) -> Value {
     let words: Vec<&str> = kinds(changes).iter().map(|kind| kind.as_str()).collect();
     let groups: Vec<Value> =
         groups(changes).into_iter().map(|(at, found)| group(&name(at), &found)).collect();
@@ -97,7 +98,10 @@ fn full(of: &TypeName) -> Value {
 }
 
 /// Everything that is reported, for people: a section for each API version in which something changes.
-pub(super) fn table(out: &mut dyn Write, style: &Style, changes: &Changes) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(out: &mut dyn Write, style: &Style, changes: &Changes) -> io::Result<()> {
     for (at, Group { added, removed, defaults }) in groups(changes) {
         let (minor, shown): (Vec<&DefaultChange>, Vec<_>) =
             defaults.into_iter().partition(|change| change.is_minor());
