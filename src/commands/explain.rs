@@ -1,8 +1,6 @@
 //! `etch explain`: of one object, each default that applies, and what is known of it; of a type, each default
 //! that is published.
 
-mod types;
-
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -10,6 +8,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Witnesses};
+use etch_answers::explain::published;
 use etch_answers::failures::remedy;
 use etch_answers::policy::{Rules, write_all};
 use etch_answers::scope;
@@ -24,6 +23,7 @@ use etch_core::obstacle::{Obstacle, rejection};
 use etch_core::plan::Skip;
 use etch_core::prediction::{deciding, record_of};
 use etch_core::scope::Scope;
+use etch_lint::published::{Document, Named, named};
 use jiff::Timestamp;
 use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
@@ -159,11 +159,26 @@ impl Explain {
         }
         if self.live {
             let (typed, documents) = openapi::Live::connect(global).await?.called(&self.kind).await?;
-            return types::explain(&typed, &documents, global, self.output, out);
+            return self.published(&typed, &documents, global, out);
         }
         one_stdin(&self.openapi)?;
         let documents = openapi::of_files(&self.openapi, &mut io::stdin().lock())?;
-        types::explain(&self.kind, &documents, global, self.output, out)
+        self.published(&self.kind, &documents, global, out)
+    }
+
+    /// Prints the defaults of the type, or of the field in it, that was typed.
+    fn published(
+        &self,
+        typed: &str,
+        documents: &[Document],
+        global: &Global,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let Named { document, of, place } = named(typed, documents)?;
+        let defaults = document.published(of, &place).with_context(|| of.to_string())?;
+        let programs = || published::document(of, &place, &defaults);
+        emit(out, self.output, programs, |out| published::table(out, &global.style(), &defaults))?;
+        Ok(())
     }
 
     /// Type and name as they were typed: `TYPE NAME`, or `TYPE/NAME`.

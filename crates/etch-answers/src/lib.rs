@@ -1,8 +1,9 @@
 //! What the commands of Etch answer: what they conclude from what was read, and how it is shown: tables,
 //! Markdown and HTML for people, JSON and YAML for programs.
 
-pub mod failures;
 pub mod action;
+pub mod explain;
+pub mod failures;
 pub mod html;
 pub mod impact;
 mod json;

@@ -2,8 +2,8 @@
 
 use etch::cluster::ObjectSource;
 use etch::operator::Passed;
-use etch_answers::sample::Sample;
 use etch_answers::action::{Action, Places, in_words};
+use etch_answers::sample::Sample;
 use etch_core::audit::is_due;
 use etch_core::crd::Crd;
 use etch_core::engine::stage::is_left_out;

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use etch_answers::sample::Sample;
 use etch_answers::action::{Action, Places};
+use etch_answers::sample::Sample;
 use etch_core::object::Identity;
 use etch_core::object_machine::{Failure, Reverted};
 use etch_core::plan::{KeptBecause, Plan};
 use kube_structural_schema::path::Path;
 use serde_json::Value;
-
 
 /// The action where a value stays.
 const KEEP: &str = "keep";
