@@ -7,6 +7,7 @@ pub mod failures;
 pub mod html;
 pub mod impact;
 mod json;
+pub mod lint;
 pub mod markdown;
 pub mod once;
 mod plain;

@@ -1,15 +1,11 @@
 //! Findings that the user accepts, from a file.
 //! Each needs a reason.
 
-use std::io;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result, anyhow, bail};
-use etch::source;
+use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 
-use super::check::Located;
+use super::checked::Located;
 
 /// The file: a list of exceptions.
 #[derive(Deserialize)]
@@ -19,9 +15,9 @@ struct File {
 }
 
 /// One exception.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Exception {
+pub struct Exception {
     /// The code or the name of the rule.
     code: String,
     /// The place, as the finding shows it; empty for a finding about the CRD as a whole.
@@ -34,34 +30,39 @@ pub(super) struct Exception {
     reason: String,
 }
 
-/// The exceptions in files.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Exception>> {
-    let mut all = Vec::new();
-    for document in source::documents(paths, &mut io::stdin().lock()).context("--exceptions")? {
-        let origin = document.origin;
-        let File { exceptions } = File::deserialize(&*document.json)
-            .map_err(|error| anyhow!("--exceptions: {origin}: {}", without_values(&error)))?;
-        for (index, exception) in exceptions.iter().enumerate() {
-            if etch_lint::rule(&exception.code).is_none() {
-                bail!(
-                    "--exceptions: {origin}: exceptions[{index}].code is no rule; see \
-                     `etch lint --explain all`"
-                );
-            }
-            if exception.reason.trim().is_empty() {
-                bail!(
-                    "--exceptions: {origin}: exceptions[{index}].reason is empty; say why the finding is \
-                     accepted"
-                );
-            }
+/// Why a document contains no exceptions that count.
+#[derive(Debug, thiserror::Error)]
+pub enum ExceptionsError {
+    /// It is none of exceptions.
+    #[error("{}", without_values(.0))]
+    Malformed(serde_json::Error),
+    /// An exception from no rule.
+    #[error("exceptions[{0}].code is no rule; see `etch lint --explain all`")]
+    NoRule(usize),
+    /// An exception without a reason.
+    #[error("exceptions[{0}].reason is empty; say why the finding is accepted")]
+    NoReason(usize),
+}
+
+/// The exceptions in a document.
+///
+/// # Errors
+/// See [`ExceptionsError`].
+pub fn read(document: &Json) -> Result<Vec<Exception>, ExceptionsError> {
+    let File { exceptions } = File::deserialize(&**document).map_err(ExceptionsError::Malformed)?;
+    for (index, exception) in exceptions.iter().enumerate() {
+        if etch_lint::rule(&exception.code).is_none() {
+            return Err(ExceptionsError::NoRule(index));
         }
-        all.extend(exceptions);
+        if exception.reason.trim().is_empty() {
+            return Err(ExceptionsError::NoReason(index));
+        }
     }
-    Ok(all)
+    Ok(exceptions)
 }
 
 /// Marks the findings that are accepted. What remains are the exceptions that no finding needs.
-pub(super) fn apply(exceptions: &[Exception], findings: &mut [Located]) -> Vec<String> {
+pub fn apply(exceptions: &[Exception], findings: &mut [Located]) -> Vec<String> {
     let mut unused = Vec::new();
     for exception in exceptions {
         let mut is_used = false;

@@ -1,7 +1,7 @@
 //! From the place in a schema to the place in a document.
 
-use etch::source::At;
 use etch_lint::{Finding, Part};
+use kube_manifests::At;
 use kube_structural_schema::path::Step;
 
 /// The way to the default, or to the schema where it has none.

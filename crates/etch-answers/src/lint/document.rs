@@ -4,10 +4,10 @@ use kube_crd_validation::crd::Release;
 use kube_structural_schema::finding::Kind;
 use serde::Serialize;
 
-use super::check::{Checked, Located};
+use super::checked::{Checked, Located};
 
 #[derive(Serialize)]
-pub(super) struct Document<'a> {
+struct Document<'a> {
     findings: Vec<Entry<'a>>,
 }
 
@@ -48,7 +48,7 @@ struct Refused<'a> {
 }
 
 /// What was found, one entry for each finding.
-pub(super) fn document(checked: &Checked) -> Document<'_> {
+pub fn document(checked: &Checked) -> impl Serialize {
     let findings = checked.findings.iter().map(|Located { origin, crd, finding, accepted, .. }| Entry {
         code: finding.rule.code,
         rule: finding.rule.name,

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_lint::{Finding, Rule, Severity};
 
-use super::check::{Checked, Located};
+use super::checked::{Checked, Located};
+use crate::{Cell, Style, Table, Tone, counted};
 
-/// Infos are counted only, unless they are asked for: a CRD with copies of core types has dozens.
-pub(super) fn table(
+/// The findings as a table. Infos are counted only, unless they are asked for: a CRD with copies of core types
+/// has dozens.
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(
     out: &mut dyn Write,
     style: &Style,
     checked: &Checked,
@@ -121,7 +125,10 @@ fn go_table(shown: &[&Located]) -> Table {
 
 /// Commands of the workflow log:
 /// <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
-pub(super) fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn github(out: &mut dyn Write, checked: &Checked) -> io::Result<()> {
     let escaped = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
     for Located { origin, crd, line, finding, .. } in
@@ -161,4 +168,25 @@ fn tone(severity: Severity) -> Tone {
         Severity::Warning => Tone::Warning,
         Severity::Info => Tone::Faint,
     }
+}
+
+/// All rules as a table, for people.
+///
+/// # Errors
+/// What the writer answers.
+pub fn rules(out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"]);
+    for rule in etch_lint::rules() {
+        table.row([rule.code.into(), rule.name.into(), rule.severity.as_str().into(), rule.summary.into()]);
+    }
+    table.write(out, &Style::default())
+}
+
+/// One rule, for people.
+///
+/// # Errors
+/// What the writer answers.
+pub fn rule(out: &mut dyn Write, rule: &Rule) -> io::Result<()> {
+    let Rule { code, name, severity, summary, help, .. } = rule;
+    writeln!(out, "{code} {name} ({severity}): {summary}\n\n{help}")
 }

@@ -5,10 +5,11 @@
 use etch_lint::{Severity, rules};
 use serde_json::{Value, json};
 
-use super::check::Located;
+use super::checked::Located;
+use super::print::place;
 
 /// One run with all rules and the findings.
-pub(super) fn log(findings: &[Located]) -> Value {
+pub fn log(findings: &[Located]) -> Value {
     let rules: Vec<Value> = rules()
         .map(|rule| {
             json!({
@@ -34,7 +35,7 @@ pub(super) fn log(findings: &[Located]) -> Value {
 }
 
 fn result(Located { origin, crd, line, finding, accepted }: &Located) -> Value {
-    let place = super::print::place(crd, finding);
+    let place = place(crd, finding);
     let mut location = json!({ "logicalLocations": [{ "fullyQualifiedName": place, "kind": "member" }] });
     if let Some(origin) = origin {
         location["physicalLocation"] = json!({ "artifactLocation": { "uri": uri(&origin.file) } });
