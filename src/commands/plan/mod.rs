@@ -14,12 +14,9 @@ use etch::cluster::{Cluster, ObjectSource};
 use etch_answers::policy::Known;
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
-use etch_core::refusal::Refusal;
 use etch_core::scope::Scope;
 use etch_core::shell::quoted;
-use etch_core::upgrade::digest_of_refusal;
-use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
-use kube_structural_schema::json::Json;
+use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words, applicable};
 
 use super::impact::crd_impact::CrdImpact;
 use super::impact::gather::{Looked, Sources, about_gone, given, given_before, gone, with_status};
@@ -226,76 +223,19 @@ async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
     }
     Ok(match answer {
         Ok(answer) => {
-            match looked.present.as_ref().is_some_and(|(present, _)| is_unchanged(present, &answer)) {
-                true => DryRun::SameAsInstalled,
-                false => DryRun::Accepted { conflicts },
-            }
+            let present = looked.present.as_ref().map(|(present, _)| present);
+            DryRun::answered(present, &answer, conflicts)
         }
-        Err(CallError::Refused(refusal)) => refused(&refusal, conflicts),
+        Err(CallError::Refused(refusal)) => DryRun::refused(&refusal, conflicts),
         Err(error) => return Err(error).with_context(|| format!("the CRD {name}: dry run")),
     })
-}
-
-/// Whether the answer to a dry run is the CRD that is there. Labels and annotations do not count in its
-/// generation.
-fn is_unchanged(present: &Json, answer: &Json) -> bool {
-    let has_generation = present["metadata"]["generation"].is_i64();
-    let is_same = |field| present["metadata"][field] == answer["metadata"][field];
-    has_generation && ["generation", "labels", "annotations"].into_iter().all(is_same)
-}
-
-/// What the refusal of a CRD is, where `conflicts` is whether it came only after a conflict of owners.
-fn refused(refusal: &Refusal, conflicts: bool) -> DryRun {
-    if let Some(digest) = digest_of_refusal(refusal) {
-        return DryRun::Guarded { refusal: refusal.to_string(), digest: digest.to_owned(), conflicts };
-    }
-    match matches!(refusal.code, 400 | 422) || refusal.refused_by().is_some() {
-        true => {
-            let fields = refusal.fields.iter().map(|field| format!("; {field}"));
-            DryRun::Refused(format!("{refusal}{}", fields.collect::<String>()))
-        }
-        false => DryRun::Failed(refusal.to_string()),
-    }
-}
-
-/// The CRD as kubectl applies it: without what belongs to the server.
-fn applicable(crd: &Json) -> Json {
-    let mut crd = crd.clone();
-    if let Some(fields) = crd.as_object_mut() {
-        fields.remove("status");
-    }
-    if let Some(metadata) = crd["metadata"].as_object_mut() {
-        for name in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"] {
-            metadata.remove(name);
-        }
-    }
-    crd
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
-    use kube_structural_schema::json::Json;
-    use serde_json::{Value, json};
-
-    use super::{is_unchanged, lint_command};
-
-    #[test]
-    fn a_label_is_a_change() {
-        let crd = |generation: u64, labels: Value| {
-            Json::from(
-                json!({ "metadata": { "generation": generation, "labels": labels, "resourceVersion": "7" } }),
-            )
-        };
-        let present = crd(1, json!({ "a": "b" }));
-        let mut answer = present.clone();
-        answer["metadata"]["resourceVersion"] = "8".into();
-        assert!(is_unchanged(&present, &answer));
-        assert!(!is_unchanged(&present, &crd(2, json!({ "a": "b" }))));
-        assert!(!is_unchanged(&present, &crd(1, json!({ "a": "c" }))));
-        assert!(!is_unchanged(&present, &crd(1, json!(null))));
-    }
+    use super::lint_command;
 
     #[test]
     fn the_lint_command_reads_standard_input_once() {
