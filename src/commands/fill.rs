@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use etch::source::{self, DistinctFiles, Origin};
+use etch_answers::documents;
 use etch_answers::once::Once;
 use etch_answers::{plain, write_document};
 use etch_core::crd::Crd;
@@ -111,7 +112,7 @@ impl Fill {
                 }
                 is_empty = false;
                 let filled = document
-                    .and_then(source::manifest)
+                    .and_then(documents::manifest)
                     .map_err(|error| error.to_string())
                     .and_then(|(origin, object)| types.fill(&origin, &object));
                 match filled {
@@ -192,7 +193,7 @@ impl Types {
             let before = types.crds.len();
             let other = found.first().map(source::Document::what);
             for document in without_parts(found)?.iter().filter(|document| document.is_crd()) {
-                let crd = source::crd(document)?;
+                let crd = documents::crd(document)?;
                 if once.is_first(format!("the CRD of {} of {}", crd.kind(), crd.group()), document)? {
                     types.crds.push(crd);
                 } else {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use etch::source::{self, Embedded};
+use etch::source;
 use etch_admission::Operation;
+use etch_answers::documents::Embedded;
 use kube_structural_schema::json::Json;
 use serde_json::{Map, Value};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
-use etch::source::Embedded;
 use etch_admission::{Answer, Compiled, Lookup, Named, Operation, Request, Review, plural, review};
+use etch_answers::documents::Embedded;
 use kube_structural_schema::json::{Json, store_numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -10,7 +10,8 @@ use anyhow::{Context, anyhow, bail};
 use etch::cluster::etcd::{decode, definition};
 use etch::cluster::{Cluster, ObjectSource, ReadError, Witnesses, crds};
 use etch::source;
-use etch::source::{Origin, SourceError};
+use etch::source::Origin;
+use etch_answers::documents::{self, SourceError};
 use etch_answers::failures::{remedy, way_out};
 use etch_answers::first;
 use etch_answers::once::Once;
@@ -290,7 +291,7 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
     let (mut found, mut once) = (BTreeMap::new(), Once::default());
     let other = documents.first().map(source::Document::what);
     for document in without_parts(documents)?.into_iter().filter(source::Document::is_crd) {
-        let crd = source::crd(&document)?;
+        let crd = documents::crd(&document)?;
         if !once.is_first(format!("CRD {}", crd.name()), &document)? {
             continue;
         }
@@ -379,7 +380,7 @@ pub(super) fn objects(
         };
         match crd_of(document.api_version(), document.kind()) {
             Some(crd) => {
-                let (origin, object) = source::object(document)?;
+                let (origin, object) = documents::object(document)?;
                 found.add(origin, object, crd, scope)?;
             }
             None => other = other.take().or_else(|| Some(document.what())),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
 use etch::source::{self, DistinctFiles, Document, Origin};
+use etch_answers::documents;
 use etch_answers::first;
 use etch_answers::lint::exceptions::{self, Exception};
 use etch_answers::lint::{Checked, name_of, target, targets};
@@ -36,7 +37,7 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
                 Ok(document) if document.is_crd() => {
                     crds += 1;
                     // Its version is asked for here, so that an old CRD is not taken for a malformed one.
-                    match source::is_current_crd(&document) {
+                    match documents::is_current_crd(&document) {
                         Ok(()) => {
                             checked.crd(&document.json, Some(&document));
                             if with_go {
@@ -183,7 +184,7 @@ pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String,
     let other = documents.first().map(Document::what);
     let (mut crds, mut once) = (BTreeMap::new(), Once::default());
     for document in without_parts(documents)?.into_iter().filter(Document::is_crd) {
-        source::crd(&document).context("--old")?;
+        documents::crd(&document).context("--old")?;
         let name = name_of(&document.json);
         if once.is_first(format!("CRD {name}"), &document).context("--old")? {
             crds.insert(name, (document.json, source::git::without_revision(document.origin, paths)));

@@ -1,12 +1,10 @@
-//! EmbeddedSchemas from files, ready for requests.
+//! EmbeddedSchemas, ready for requests.
 
-use std::io::Read;
-use std::path::PathBuf;
-
+use etch_admission::{Compiled, Declaration, Problem, unknown_fields};
+use kube_manifests::{Document, Origin};
 use serde_json::Value;
 
-use super::{Origin, SourceError, documents};
-use etch_admission::{Compiled, Declaration, Problem, unknown_fields};
+use super::error::SourceError;
 
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]
@@ -40,16 +38,13 @@ pub enum EmbeddedError {
     None,
 }
 
-/// Reads all EmbeddedSchemas that the paths lead to, and passes over other documents. `-` is `stdin`.
+/// The EmbeddedSchemas among documents, in the order of their names.
 ///
 /// # Errors
-/// The first thing that is wrong.
-pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Embedded>, EmbeddedError> {
+/// The first one that cannot be served, and that there is none.
+pub fn embedded(documents: Vec<Document>) -> Result<Vec<Embedded>, EmbeddedError> {
     let mut found = Vec::new();
-    for document in documents(paths, stdin)? {
-        if document.json.get("kind").and_then(Value::as_str) != Some("EmbeddedSchema") {
-            continue;
-        }
+    for document in documents.into_iter().filter(|document| document.kind() == "EmbeddedSchema") {
         let origin = document.origin;
         let name =
             document.json.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -79,19 +74,21 @@ fn listed(origin: &Origin, name: &str, problems: &[Problem]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::ops::ControlFlow;
 
     use super::*;
 
     fn read(more: &str) -> Result<Vec<Embedded>, EmbeddedError> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("schema.yaml");
         let text = format!(
             "apiVersion: etch-operator.io/v1alpha1\nkind: EmbeddedSchema\nmetadata: {{name: a}}\nspec:\n  \
              targets: [{{version: v1, resource: holders, path: .spec.ext}}]\n  rules: []\n{more}"
         );
-        fs::write(&path, text).expect("a file");
-        embedded_schemas(&[path], &mut std::io::empty())
+        let mut documents = Vec::new();
+        let _ = kube_manifests::read("schema.yaml", text.into(), &mut |document| {
+            documents.extend(document);
+            ControlFlow::Continue(())
+        });
+        embedded(documents)
     }
 
     #[test]
