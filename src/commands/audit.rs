@@ -33,7 +33,6 @@ use kube_structural_schema::schema::rules::crd::judge;
 use serde_json::{Value, json};
 
 use self::audited::Audited;
-pub(crate) use self::audited::why_skipped;
 use super::etcd::{EtcdArgs, evidence, report_on};
 use super::policy::{self, PolicyArg};
 use super::values::LimitArg;

@@ -29,7 +29,6 @@ use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
-use super::audit::why_skipped;
 use super::etcd::{EtcdArgs, OF_SNAPSHOT, evidence, report_on};
 use super::policy::{self, PolicyArg};
 use super::{one_stdin, openapi, serves_its_objects};
@@ -230,7 +229,7 @@ impl Explain {
                     }
                     Skip::Terminating => String::new(),
                 };
-                writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
+                writeln!(out, "Etch skips this object: {}{remedy}.", why.in_words())?;
             }
             if explanations.is_empty() {
                 return writeln!(out, "No default applies to this object.");

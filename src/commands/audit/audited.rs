@@ -211,17 +211,6 @@ impl Detail {
     }
 }
 
-/// Why Etch does not write an object, in a few words.
-pub(crate) fn why_skipped(why: Skip) -> &'static str {
-    match why {
-        Skip::Ignored => "ignored by annotation",
-        Skip::IgnoredUnclear => "ignored by annotation, whose value is neither \"true\" nor \"false\"",
-        Skip::Terminating => "being deleted",
-        Skip::TooDeep => "nested more than 1,000 levels deep",
-        Skip::NotSelected => "not selected by the policy (objects)",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use etch_core::plan::Exceptions;

@@ -10,7 +10,7 @@ use etch_core::audit::{Lacking, Totals};
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
-use super::audited::{Audited, why_skipped};
+use super::audited::Audited;
 use super::unknown::Unknown;
 
 /// Between the version and the note are numbers.
@@ -126,7 +126,7 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
                 reported.push(format!("held: {}{why}", held.reason.as_str()));
             }
             reported.extend(detail.rejected.as_ref().map(|why| format!("rejected: {why}")));
-            reported.extend(detail.skipped.map(|why| why_skipped(why).to_owned()));
+            reported.extend(detail.skipped.map(|why| why.in_words().to_owned()));
             if !detail.follows.is_empty() {
                 let follows: Vec<_> = detail.follows.iter().map(Path::to_string).collect();
                 reported.push(format!("follows: {}", follows.join(" ")));

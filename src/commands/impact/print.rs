@@ -12,7 +12,6 @@ use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
-use super::super::audit::why_skipped;
 use super::crd_impact::{CrdImpact, Detail};
 use super::gather::Looked;
 
@@ -176,7 +175,7 @@ fn of_affected(all: u64, only_open: u64) -> String {
 /// An object, and why Etch skips it if it does.
 pub(super) fn named(identity: &Identity, detail: &Detail) -> String {
     match detail.skipped {
-        Some(why) => format!("{identity} ({})", why_skipped(why)),
+        Some(why) => format!("{identity} ({})", why.in_words()),
         None => identity.to_string(),
     }
 }
