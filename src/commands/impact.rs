@@ -1,12 +1,7 @@
 //! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API
 //! server.
 
-pub(super) mod crd_impact;
-mod document;
 pub(super) mod gather;
-mod html;
-mod markdown;
-pub(super) mod print;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -16,14 +11,15 @@ use crate::commands::namespace;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
-use etch_answers::impact::published;
+use etch_answers::impact::given::{about_gone, gone};
+use etch_answers::impact::{document, html, markdown, print, published};
 use etch_answers::policy::Known;
 use etch_answers::scope;
 use etch_answers::{counted, plain};
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 
-use self::gather::{Sources, about_gone, given, given_before, gone, left_out, objects};
+use self::gather::{Sources, given, given_before, left_out, objects};
 use super::etcd::EtcdArgs;
 use super::policy::{self, PolicyArg};
 use super::values::LimitArg;

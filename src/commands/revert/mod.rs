@@ -15,6 +15,7 @@ use clap::Args;
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace};
 use etch::operator::{Reversion, revert};
 use etch_answers::failures::way_out;
+use etch_answers::impact::given::Given;
 use etch_answers::scope;
 use etch_core::crd::Crd;
 use etch_core::plan::{RecordedDefault, Standing, Unstorable};
@@ -26,7 +27,7 @@ use kube_structural_schema::path::Path as FieldPath;
 use kube_structural_schema::schema::rules::crd::judge;
 
 use self::tally::Tally;
-use super::impact::gather::{Given, given};
+use super::impact::gather::given;
 use super::serves_its_objects;
 use super::signals::Signals;
 use super::values::LimitArg;

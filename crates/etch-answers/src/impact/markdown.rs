@@ -4,21 +4,23 @@
 
 use std::io::{self, Write};
 
-use etch_answers::counted;
-use etch_answers::markdown::{MarkdownTable, code, value};
-use etch_answers::scope;
 use etch_core::scope::Scope;
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 
 use super::crd_impact::CrdImpact;
-use super::gather::Looked;
+use super::looked::Looked;
 use super::print::{
     Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows, word,
 };
+use crate::markdown::{MarkdownTable, code, value};
+use crate::{counted, scope};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
-pub(super) fn write(out: &mut dyn Write, all: &[Looked], scope: &Scope, about: &[String]) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn write(out: &mut dyn Write, all: &[Looked], scope: &Scope, about: &[String]) -> io::Result<()> {
     writeln!(out, "## What the CRD upgrade changes {}\n", scope::in_words(scope))?;
     for sentence in about {
         writeln!(out, "{sentence}\n")?;

@@ -2,39 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use etch::cluster::Shown;
-use etch::cluster::etcd::decode;
 use etch_core::crd::Crd;
 use etch_core::impact::{
     Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds, compare_other_defaults,
 };
 use etch_core::object::{Identity, Object};
 use etch_core::plan::{Record, Skip};
+use etch_core::stored::decode;
 use etch_lint::Finding;
 
-use etch_answers::policy::Rules;
-use etch_answers::sample::Sample;
+use crate::policy::Rules;
+use crate::sample::Sample;
 
 /// What is reported of one CRD.
-pub(crate) struct CrdImpact {
-    pub(crate) crd: String,
-    pub(crate) old_version: Option<String>,
-    pub(crate) new_version: String,
-    pub(crate) schemas: SchemaChanges,
+pub struct CrdImpact {
+    /// Its name.
+    pub crd: String,
+    /// The storage version before; `None` if the CRD is new.
+    pub old_version: Option<String>,
+    /// The storage version after.
+    pub new_version: String,
+    /// What changes in the schema of the storage version.
+    pub schemas: SchemaChanges,
     /// What changes about the defaults of other versions, by their names.
-    pub(crate) other_defaults: Vec<(String, SchemaChanges)>,
+    pub other_defaults: Vec<(String, SchemaChanges)>,
     /// How the operator treats the objects.
-    pub(crate) rules: Rules,
+    pub rules: Rules,
     /// What the API server refuses the upgrade for.
-    pub(crate) refusals: Vec<Finding>,
+    pub refusals: Vec<Finding>,
     /// What is incompatible between the schemas, whether or not there are objects.
-    pub(crate) incompatible: Vec<Finding>,
+    pub incompatible: Vec<Finding>,
     /// The part of it that can make the server refuse objects that were valid.
-    pub(crate) narrowed: Vec<Finding>,
+    pub narrowed: Vec<Finding>,
     /// Whether the cluster has the CRD, as far as it was asked.
-    pub(crate) in_cluster: bool,
-    pub(crate) tally: Tally,
-    pub(crate) details: Sample<Detail>,
+    pub in_cluster: bool,
+    /// The numbers of its objects.
+    pub tally: Tally,
+    /// The first objects to which something happens.
+    pub details: Sample<Detail>,
     /// The sorts of everything that happens to objects, or keeps them from being valid.
     kinds: BTreeSet<Kind>,
     /// Whether of each object that was looked at it is known what happens to it.
@@ -42,15 +47,18 @@ pub(crate) struct CrdImpact {
 }
 
 /// An object to which something happens.
-pub(crate) struct Detail {
-    pub(crate) effect: Effect,
+pub struct Detail {
+    /// What happens to it.
+    pub effect: Effect,
     /// Whether that is known, and not presumed from the owners.
-    pub(crate) exact: bool,
-    pub(crate) skipped: Option<Skip>,
+    pub exact: bool,
+    /// Why Etch skips it, if it does.
+    pub skipped: Option<Skip>,
 }
 
 impl CrdImpact {
-    pub(super) fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>, rules: Rules) -> Self {
+    /// Begins with the schemas. `limit` is how many objects are named; `None` for all.
+    pub fn new(name: &str, old: Option<&Crd>, new: &Crd, limit: Option<usize>, rules: Rules) -> Self {
         let schemas = compare_crds(old, new);
         Self {
             crd: name.to_owned(),
@@ -71,7 +79,7 @@ impl CrdImpact {
     }
 
     /// Notes what the API server refuses the upgrade for.
-    pub(crate) fn refuse(&mut self, refusals: Vec<Finding>) {
+    pub fn refuse(&mut self, refusals: Vec<Finding>) {
         if !refusals.is_empty() {
             self.kinds.insert(Kind::Problem);
         }
@@ -79,7 +87,7 @@ impl CrdImpact {
     }
 
     /// Notes what is incompatible. Removed fields are in the comparison of the schemas instead.
-    pub(crate) fn compare(&mut self, findings: Vec<Finding>) {
+    pub fn compare(&mut self, findings: Vec<Finding>) {
         let is_gone = |finding: &Finding| {
             finding.rule.name == "field-removed" && self.schemas.fields_removed.contains(&finding.path)
         };
@@ -95,21 +103,29 @@ impl CrdImpact {
         self.incompatible = findings;
     }
 
-    /// Adds what happens to an object, by what its source shows of it.
-    pub(crate) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, shown: Shown) {
-        let (identity, value) = match shown {
-            Shown::View(object) => {
-                let (effect, exact) = upgrade.on_record(&object, record);
-                return self.add(object.identity(), effect, exact, Some((&object, old, record)));
-            }
-            Shown::Written(object) => {
-                let effect = upgrade.object(&object);
-                return self.add(object.identity(), effect, false, Some((&object, old, record)));
-            }
-            Shown::Stored(identity, value) => (identity, value),
-        };
-        let looked = match decode(&value.bytes) {
-            Ok(stored) => upgrade.stored(stored, value.revision, record).map_err(Problem::Unreadable),
+    /// Adds what happens to an object that the API server shows.
+    pub fn view(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, object: &Object) {
+        let (effect, exact) = upgrade.on_record(object, record);
+        self.add(object.identity(), effect, exact, Some((object, old, record)));
+    }
+
+    /// Adds what happens to an object of a file.
+    pub fn written(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, object: &Object) {
+        let effect = upgrade.object(object);
+        self.add(object.identity(), effect, false, Some((object, old, record)));
+    }
+
+    /// Adds what happens to an object that etcd holds as these bytes, since a revision.
+    pub fn stored(
+        &mut self,
+        upgrade: &Upgrade<'_>,
+        old: &Crd,
+        record: &Record,
+        identity: Identity,
+        (bytes, revision): (&[u8], u64),
+    ) {
+        let looked = match decode(bytes) {
+            Ok(stored) => upgrade.stored(stored, revision, record).map_err(Problem::Unreadable),
             Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
         match looked {
@@ -141,7 +157,7 @@ impl CrdImpact {
 
     /// The sorts of everything that happens, to the schema and to objects. Other defaults count by what they
     /// do to objects, where that is known of all there are.
-    pub(crate) fn kinds(&self) -> BTreeSet<Kind> {
+    pub fn kinds(&self) -> BTreeSet<Kind> {
         let of_schema = |(_, changes): (_, &SchemaChanges)| match self.is_exact && self.tally.counts.total > 0
         {
             true => changes.kinds_beside_defaults(),
@@ -152,18 +168,18 @@ impl CrdImpact {
 
     /// What changes in the schemas: in that of the storage version, and in those of other versions, with
     /// their names.
-    pub(crate) fn schema_changes(&self) -> impl Iterator<Item = (Option<&str>, &SchemaChanges)> {
+    pub fn schema_changes(&self) -> impl Iterator<Item = (Option<&str>, &SchemaChanges)> {
         let others = self.other_defaults.iter().map(|(version, changes)| (Some(version.as_str()), changes));
         std::iter::once((None, &self.schemas)).chain(others)
     }
 
     /// Whether nothing changes in the schemas.
-    pub(crate) fn has_same_schemas(&self) -> bool {
+    pub fn has_same_schemas(&self) -> bool {
         self.schema_changes().all(|(_, changes)| changes.is_none())
     }
 
     /// Whether nothing changes: neither for the objects that there are, nor for those that will be created.
-    pub(crate) fn is_same(&self) -> bool {
+    pub fn is_same(&self) -> bool {
         self.is_quiet() && !self.moves()
     }
 
@@ -173,7 +189,7 @@ impl CrdImpact {
     }
 
     /// Whether only that changes.
-    pub(crate) fn only_moves(&self) -> bool {
+    pub fn only_moves(&self) -> bool {
         self.is_quiet() && self.moves()
     }
 
@@ -182,7 +198,7 @@ impl CrdImpact {
     }
 
     /// The storage version before and after the upgrade, in words.
-    pub(crate) fn versions(&self) -> String {
+    pub fn versions(&self) -> String {
         match &self.old_version {
             None => format!("{}, new", self.new_version),
             Some(old) if self.moves() => format!("{old} to {}", self.new_version),

@@ -3,21 +3,23 @@
 
 use std::io::{self, Write};
 
-use etch_answers::html::{STYLE, bar, code, text, value};
-use etch_answers::scope;
-use etch_answers::{Tone, counted};
 use etch_core::impact::EffectKind;
 use etch_core::scope::Scope;
 use etch_lint::Finding;
 
 use super::crd_impact::CrdImpact;
-use super::gather::Looked;
+use super::looked::Looked;
 use super::print::{
     Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows, tone, word,
 };
+use crate::html::{STYLE, bar, code, text, value};
+use crate::{Tone, counted, scope};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
-pub(super) fn write(out: &mut dyn Write, all: &[Looked], scope: &Scope, about: &[String]) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn write(out: &mut dyn Write, all: &[Looked], scope: &Scope, about: &[String]) -> io::Result<()> {
     let title = format!("What the CRD upgrade changes {}", scope::in_words(scope));
     let title = text(&title);
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;

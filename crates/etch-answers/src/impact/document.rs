@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use etch_answers::scope;
 use etch_core::impact::{Changed, Counts, Effect, Kind, SchemaChanges};
 use etch_core::plan::Skip;
 use etch_core::scope::Scope;
@@ -11,10 +10,11 @@ use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::crd_impact::{CrdImpact, Detail};
-use super::gather::Looked;
+use super::looked::Looked;
+use crate::scope;
 
 /// Everything that is reported, as JSON.
-pub(super) fn document(all: &[Looked], gone: &[String], scope: &Scope) -> Value {
+pub fn document(all: &[Looked], gone: &[String], scope: &Scope) -> Value {
     let mut document = json!({ "crds": list(all, |looked| crd(&looked.impact)) });
     if !gone.is_empty() {
         document["gone"] = gone.into();

@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 
-use etch_answers::sample::write_left;
-use etch_answers::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::api::{Settings, follow_line};
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, by_effect};
 use etch_core::object::{IGNORE_ANNOTATION, Identity};
@@ -13,10 +11,15 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
 use super::crd_impact::{CrdImpact, Detail};
-use super::gather::Looked;
+use super::looked::Looked;
+use crate::sample::write_left;
+use crate::{Cell, Style, Table, Tone, counted, plain};
 
 /// What is reported of one CRD, for people.
-pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
     let name = style.paint(Tone::Strong, plain(&impact.crd));
     writeln!(out, "{name} ({})", impact.versions())?;
@@ -297,7 +300,7 @@ fn on_write(impact: &CrdImpact) -> String {
 
 /// The flags with which `etch persist` keeps values on the terms of the policy. It destroys none: what a
 /// policy lets the operator destroy is not for a command that is to keep values.
-pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
+pub fn persist_flags(terms: &Terms) -> &'static str {
     if terms.ownership == Ownership::Own { " --ownership Own" } else { "" }
 }
 
@@ -318,15 +321,15 @@ pub(super) fn tone(kind: EffectKind) -> Tone {
 mod tests {
     use std::collections::BTreeMap;
 
-    use etch::source::Origin;
     use etch_core::crd::Crd;
     use etch_core::impact::{Open, Tally};
+    use kube_manifests::Origin;
     use kube_structural_schema::path::Step;
     use serde_json::json;
 
     use super::*;
-    use crate::commands::impact::gather::Given;
-    use etch_answers::policy::Rules;
+    use crate::impact::given::Given;
+    use crate::policy::Rules;
 
     #[test]
     fn what_is_sure_of_one_effect_is_sure_of_the_object() {
