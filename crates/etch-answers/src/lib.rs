@@ -12,6 +12,7 @@ pub mod lint;
 pub mod markdown;
 pub mod once;
 mod plain;
+pub mod plan;
 pub mod policy;
 pub mod sample;
 pub mod scope;

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch_answers::markdown::{code, write_command};
-use etch_answers::{Style, Tone, plain};
 use etch_core::impact::Counts;
 use etch_lint::Finding;
 use etch_lint::upgrade_plan::{DryRun, Phase, Step, StepKind};
 use serde_json::{Value, json};
 
-use super::Planned;
+use super::planned::Planned;
+use crate::markdown::{code, write_command};
+use crate::{Style, Tone, plain};
 
 /// Everything that is planned, as JSON.
-pub(super) fn document(all: &[Planned]) -> Value {
+pub fn document(all: &[Planned]) -> Value {
     json!({ "crds": all.iter().map(crd).collect::<Vec<_>>() })
 }
 
@@ -95,7 +95,10 @@ impl Printed<'_> {
 }
 
 /// The CRDs, and the steps for people in one numbered list.
-pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::Result<()> {
     for planned in all {
         let name = style.paint(Tone::Strong, plain(&planned.impact.crd));
         writeln!(out, "{name} ({}){}", versions(planned), nothing(planned, all))?;
@@ -129,7 +132,10 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::
 }
 
 /// The same for a comment on a pull request.
-pub(super) fn markdown(out: &mut dyn Write, all: &[Planned]) -> io::Result<()> {
+///
+/// # Errors
+/// What the writer answers.
+pub fn markdown(out: &mut dyn Write, all: &[Planned]) -> io::Result<()> {
     writeln!(out, "## CRD upgrade plan\n")?;
     for planned in all {
         let nothing = nothing(planned, all);
