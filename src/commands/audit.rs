@@ -1,25 +1,18 @@
 //! `etch audit`: which defaults etcd holds, and which are only shown.
 
-mod audited;
 mod definitions;
-mod print;
-mod unknown;
 mod versions;
 
 use std::io::{self, Write};
 
-use crate::commands::namespace;
-use crate::commands::of_list;
 use clap::Args;
-use etch::cluster::etcd::{Opaque, RawValue, decode};
 use etch::cluster::{Cluster, ObjectSource, Shown, Witnesses};
-use etch_answers::failures::error_text;
-use etch_answers::failures::{self, Failure};
+use etch_answers::audit::{Audited, document, failed, known, print};
+use etch_answers::failures::{self, error_text};
 use etch_answers::policy::{Known, Rules};
-use etch_answers::sample::Sample;
 use etch_answers::scope;
 use etch_core::api::labels;
-use etch_core::audit::{Exact, by_bytes, by_view};
+use etch_core::audit::{Exact, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::Identity;
@@ -29,16 +22,14 @@ use etch_core::scope::Scope;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::schema::rules::crd::judge;
-use serde_json::{Value, json};
 
-use self::audited::Audited;
 use super::etcd::{EtcdArgs, evidence, report_on};
 use super::policy::{self, PolicyArg};
 use super::values::LimitArg;
-use super::{crds_named, failure, serves_its_objects};
+use super::{crds_named, failure, of_list, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 
 /// Show which defaults etcd holds, and which the API server only fills in
@@ -169,8 +160,7 @@ impl Audit {
             if !is_named && !crd.gives_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
-            let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
-            audited.non_structural = judge(&document["spec"]).message();
+            let mut audited = self.begun(&crd, &document, policies.rules(&crd, &labels(&document)));
             let report = match report_on(cluster, &crd).await {
                 Ok(report) => report,
                 Err(error) => {
@@ -211,13 +201,13 @@ impl Audit {
         while let Some(page) = pages.try_next().await.map_err(of_list)? {
             let Look { crd, decoder, proof, audited } = &mut looks[page.of];
             let (crd, decoder, proof) = (*crd, &*decoder, &*proof);
-            let known = stream::iter(page.objects).map(async |shown| match shown {
+            let read = stream::iter(page.objects).map(async |shown| match shown {
                 Shown::View(object) | Shown::Written(object) => {
                     let missing = by_view(&object, crd, proof, self.trust_owners);
                     (object.identity(), Ok(Exact { object, missing, hidden: Vec::new(), unconverted: false }))
                 }
                 Shown::Stored(identity, value) => {
-                    let exact = match (known(&identity, &value, crd, decoder), cluster) {
+                    let exact = match (known(&identity, &value.bytes, crd, decoder), cluster) {
                         (Ok(exact), Some(cluster)) if exact.unconverted => {
                             Ok(converted(exact, cluster, crd, &identity, value.revision).await)
                         }
@@ -226,8 +216,8 @@ impl Audit {
                     (identity, exact)
                 }
             });
-            let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
-            while let Some((identity, exact)) = known.next().await {
+            let mut read = std::pin::pin!(read.buffered(CONVERSIONS));
+            while let Some((identity, exact)) = read.next().await {
                 audited.take(crd, identity, exact);
             }
         }
@@ -248,8 +238,7 @@ impl Audit {
                 return Ok(None);
             }
             scope::covers(scope, crd, is_named)?;
-            let audited = self.begun(crd, policies.rules(crd, &labels(document)));
-            Ok(Some(Audited { non_structural: judge(&document["spec"]).message(), ..audited }))
+            Ok(Some(self.begun(crd, document, policies.rules(crd, &labels(document)))))
         };
         let mut all = definitions::in_snapshot(snapshot, &self.crds, begin, Audited::failed).await?;
         let looks = all.iter_mut().filter_map(|(crd, audited)| {
@@ -260,25 +249,9 @@ impl Audit {
         Ok(all.into_iter().map(|(_, audited)| audited).collect())
     }
 
-    fn begun(&self, crd: &Crd, rules: Rules) -> Audited {
-        Audited {
-            crd: crd.name().to_owned(),
-            storage_version: Some(crd.storage().name.clone()),
-            details: Sample::new(self.limit.of(self.output)),
-            keep_details: self.objects,
-            rules,
-            ..Audited::default()
-        }
+    fn begun(&self, crd: &Crd, document: &Json, rules: Rules) -> Audited {
+        Audited::new(crd, document, rules, self.objects, self.limit.of(self.output))
     }
-}
-
-/// What the bytes in etcd prove of an object, or why they prove nothing.
-fn known(identity: &Identity, value: &RawValue, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
-    let stored = match decode(&value.bytes) {
-        Err(Opaque::TooDeep) => return Ok(Exact::too_deep(identity, &value.bytes)),
-        stored => stored.map_err(|opaque| opaque.to_string())?,
-    };
-    by_bytes(&stored, crd, decoder).map_err(|unreadable| unreadable.to_string())
 }
 
 /// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed
@@ -295,17 +268,4 @@ async fn converted(
         Some(view) => exact.seen(view, crd),
         None => exact,
     }
-}
-
-/// What went wrong with each CRD.
-fn failed(all: &[Audited], scope: &Scope) -> Vec<String> {
-    let failures = all.iter().filter_map(|audited| {
-        let error = audited.error.clone()?;
-        Some(Failure { crd: audited.crd.clone(), error, resume: String::new() })
-    });
-    failures::lines(failures.collect(), scope)
-}
-
-fn document(all: &[Audited], scope: &Scope) -> Value {
-    scope::in_document(json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() }), scope)
 }

@@ -8,26 +8,21 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Witnesses};
-use etch_answers::explain::published;
+use etch_answers::explain::{Explained, published, rejected};
 use etch_answers::failures::remedy;
-use etch_answers::policy::{Rules, write_all};
 use etch_answers::scope;
-use etch_answers::{Cell, Table, Tone};
-use etch_core::api::ObjectProblem;
 use etch_core::api::labels;
-use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
+use etch_core::audit::{self, by_bytes, by_view, explain};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
-use etch_core::object::{IGNORE_ANNOTATION, Object};
+use etch_core::object::Object;
 use etch_core::obstacle::{Obstacle, rejection};
-use etch_core::plan::Skip;
 use etch_core::prediction::{deciding, record_of};
 use etch_core::scope::Scope;
 use etch_lint::published::{Document, Named, named};
 use jiff::Timestamp;
 use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
-use serde_json::{Value, json};
 
 use super::etcd::{EtcdArgs, OF_SNAPSHOT, evidence, report_on};
 use super::policy::{self, PolicyArg};
@@ -143,7 +138,9 @@ impl Explain {
         };
         let explanations = explain(&object, &crd, &rules_of_object, &missing, exact);
         policy::announce(&policies)?;
-        self.print(global, out, &crd, &object, &explanations, &rules)?;
+        let explained = Explained { object: &object, crd: &crd, rules: &rules, defaults: &explanations };
+        let document = || self.etcd.in_document(explained.document());
+        emit(out, self.output, document, |out| explained.table(out, &global.style()))?;
         if matches!(bytes, Some(ObjectSource::Snapshot(..))) && self.output == Output::Table {
             writeln!(out, "{OF_SNAPSHOT}")?;
         }
@@ -193,75 +190,6 @@ impl Explain {
         }
         Ok((kind, name))
     }
-
-    fn print(
-        &self,
-        global: &Global,
-        out: &mut dyn Write,
-        crd: &Crd,
-        object: &Object,
-        explanations: &[DefaultExplanation],
-        rules: &Rules,
-    ) -> io::Result<()> {
-        let skipped = rules.terms().skip(object);
-        let document = || {
-            self.etcd.in_document(json!({
-                "object": format!("{}/{}", crd.name(), object.identity()),
-                "policy": rules.document(),
-                "ignored": skipped.is_some_and(Skip::is_by_annotation),
-                "terminating": skipped == Some(Skip::Terminating),
-                "tooDeep": skipped == Some(Skip::TooDeep),
-                "notSelected": skipped == Some(Skip::NotSelected),
-                "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
-            }))
-        };
-        emit(out, self.output, document, |out| {
-            write_all(out, std::iter::once((crd.name(), rules)))?;
-            if let Some(why) = skipped {
-                let remedy = match why {
-                    Skip::Ignored | Skip::IgnoredUnclear => {
-                        format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
-                    }
-                    Skip::TooDeep => "; to have its defaults stored, make it flatter".to_owned(),
-                    Skip::NotSelected => {
-                        "; to have its defaults stored, change objects in the policy, or its labels"
-                            .to_owned()
-                    }
-                    Skip::Terminating => String::new(),
-                };
-                writeln!(out, "Etch skips this object: {}{remedy}.", why.in_words())?;
-            }
-            if explanations.is_empty() {
-                return writeln!(out, "No default applies to this object.");
-            }
-            let heads = ["DEFAULT", "STATE", "VALUE FROM", "OWNER", "REASON"];
-            let mut table = Table::new(heads);
-            for explanation in explanations {
-                let tone = if explanation.state == State::Stored { Tone::Good } else { Tone::Warning };
-                table.row([
-                    explanation.path.to_string().into(),
-                    Cell::new(explanation.state.as_str(), tone),
-                    explanation.origin.into(),
-                    explanation.owners.join(", ").into(),
-                    explanation.reason.as_str().into(),
-                ]);
-            }
-            table.write(out, &global.style())
-        })
-    }
-}
-
-fn explanation(explanation: &DefaultExplanation) -> Value {
-    let DefaultExplanation { path, state, origin, owners, reason } = explanation;
-    let owner = (!owners.is_empty()).then(|| owners.join(", "));
-    json!({
-        "path": path.to_string(), "state": state.as_str(), "origin": origin, "owner": owner, "reason": reason,
-    })
-}
-
-/// Why the operator does not write an object, in words.
-fn rejected(problem: &ObjectProblem) -> String {
-    format!("the last write was rejected ({}); correct that, and Etch tries again", problem.in_words())
 }
 
 fn within(namespace: Option<&str>) -> String {

@@ -2,6 +2,7 @@
 //! Markdown and HTML for people, JSON and YAML for programs.
 
 pub mod action;
+pub mod audit;
 pub mod documents;
 pub mod explain;
 pub mod failures;

@@ -191,8 +191,8 @@ impl Checked {
         without.map(|target| name(target).trim_end_matches('.').to_owned()).collect()
     }
 
-    /// Reports the CRDs that are only among those before. What cannot be read may be one of them; and where no
-    /// CRD was compared, it is likely that others were meant.
+    /// Reports the CRDs that are only among those before. What cannot be read may be one of them; and where
+    /// no CRD was compared, it is likely that others were meant.
     pub fn removed(&mut self) {
         if !self.failures.is_empty() || self.compared.is_empty() {
             return;

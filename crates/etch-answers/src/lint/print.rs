@@ -8,8 +8,8 @@ use etch_lint::{Finding, Rule, Severity};
 use super::checked::{Checked, Located};
 use crate::{Cell, Style, Table, Tone, counted};
 
-/// The findings as a table. Infos are counted only, unless they are asked for: a CRD with copies of core types
-/// has dozens.
+/// The findings as a table. Infos are counted only, unless they are asked for: a CRD with copies of core
+/// types has dozens.
 ///
 /// # Errors
 /// What the writer answers.

@@ -19,7 +19,8 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Plans an upgrade. `given` is the CRD before as a file has it, and `live` whether the cluster is looked at.
+    /// Plans an upgrade. `given` is the CRD before as a file has it, and `live` whether the cluster is looked
+    /// at.
     ///
     /// # Errors
     /// The CRD before cannot be read.

@@ -21,8 +21,8 @@ pub struct Typed<'a> {
 }
 
 impl Typed<'_> {
-    /// The words of the commands that a plan names. `persist` are the flags of `etch persist`, and `installed`
-    /// is the CRD that the cluster has, if the new one is compared with that.
+    /// The words of the commands that a plan names. `persist` are the flags of `etch persist`, and
+    /// `installed` is the CRD that the cluster has, if the new one is compared with that.
     pub(super) fn words(&self, persist: &str, installed: Option<&str>) -> Words {
         let Self { etch, new, old, apply, cluster } = self;
         let path = |path: &PathBuf| quoted(&path.display().to_string());

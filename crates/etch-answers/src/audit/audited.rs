@@ -1,7 +1,5 @@
 //! What an audit counts and lists of one CRD.
 
-use etch_answers::policy::Rules;
-use etch_answers::sample::Sample;
 use etch_core::api::{DefaultsReportStatus, ObjectProblem};
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
@@ -9,31 +7,43 @@ use etch_core::object::{Identity, Object};
 use etch_core::obstacle::rejection;
 use etch_core::plan::{Held, Prediction, Record, Skip, predict};
 use etch_core::prediction::{PendingChanges, deciding};
+use etch_core::scope::Scope;
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
+use kube_structural_schema::schema::rules::crd::judge;
 use serde_json::{Value, json};
 
 use super::unknown::{Unknown, Unwritable};
+use crate::failures::{self, Failure};
+use crate::policy::Rules;
+use crate::sample::Sample;
+use crate::scope;
 
 /// What is reported of one CRD.
 #[derive(Default)]
-pub(super) struct Audited {
+pub struct Audited {
+    /// Its name.
     pub(super) crd: String,
+    /// Its storage version; `None` if it cannot be read.
     pub(super) storage_version: Option<String>,
-    pub(super) totals: Totals,
+    /// The numbers of its objects.
+    pub totals: Totals,
+    /// The first objects that are not, or not for certain, as they should be.
     pub(super) details: Sample<Detail>,
     /// Why there are no numbers, or not all.
-    pub(super) error: Option<String>,
+    pub error: Option<String>,
+    /// Whether objects are listed by name.
     pub(super) keep_details: bool,
     /// What is on record of the CRD; nothing where only a snapshot is looked at.
-    pub(super) record: Record,
+    pub record: Record,
     /// The report on the CRD, where it was read.
-    pub(super) report: Option<DefaultsReportStatus>,
+    pub report: Option<DefaultsReportStatus>,
     /// What would come of writing its unknown objects.
     pub(super) unknown: Unknown,
     /// How the operator treats the objects.
-    pub(super) rules: Rules,
+    pub rules: Rules,
     /// The changed defaults whose old values are still to be looked for.
-    pub(super) due: Option<PendingChanges>,
+    pub due: Option<PendingChanges>,
     /// Why its schema is not structural, where it is not: the operator writes none of its objects.
     pub(super) non_structural: Option<String>,
 }
@@ -41,30 +51,49 @@ pub(super) struct Audited {
 /// An object that is not, or not for certain, as it should be.
 #[derive(Default)]
 pub(super) struct Detail {
+    /// The defaults that etcd does not hold, or may not hold.
     pub(super) missing: Vec<Missing>,
+    /// Why a write would do harm, if it would.
     pub(super) held: Option<Held>,
+    /// Why Etch skips it, if it does.
     pub(super) skipped: Option<Skip>,
     /// Why the operator's last write was rejected, where the report has it.
     pub(super) rejected: Option<String>,
     /// Values that move to a changed default.
     pub(super) follows: Vec<Path>,
+    /// Fields that only etcd holds.
     pub(super) hidden: Vec<Path>,
+    /// Why nothing is known of it, if that is so.
     pub(super) unreadable: Option<String>,
 }
 
 impl Audited {
+    /// A CRD before its objects are looked at. `limit` is how many of them are listed by name, if they are;
+    /// `None` for all.
+    pub fn new(crd: &Crd, document: &Json, rules: Rules, keep_details: bool, limit: Option<usize>) -> Self {
+        Self {
+            crd: crd.name().to_owned(),
+            storage_version: Some(crd.storage().name.clone()),
+            details: Sample::new(limit),
+            keep_details,
+            rules,
+            non_structural: judge(&document["spec"]).message(),
+            ..Self::default()
+        }
+    }
+
     /// A CRD that cannot be read.
-    pub(super) fn failed(name: &str, error: String) -> Self {
+    pub fn failed(name: &str, error: String) -> Self {
         Self { crd: name.to_owned(), error: Some(error), ..Self::default() }
     }
 
     /// Whether it failed before anything was read.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub fn is_nothing(&self) -> bool {
         self.error.is_some() && self.totals.objects == 0
     }
 
     /// Counts an object, and lists it where there is something to list.
-    pub(super) fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
+    fn add(&mut self, crd: &Crd, object: &Object, missing: Vec<Missing>, hidden: Vec<Path>) {
         let prediction = self.prediction(crd, object, missing.is_empty());
         let held = prediction.as_ref().and_then(|prediction| prediction.held().cloned());
         let follows = prediction.map(|prediction| prediction.moved).unwrap_or_default();
@@ -104,7 +133,7 @@ impl Audited {
     }
 
     /// Records what is known about an object, or why nothing is.
-    pub(super) fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
+    pub fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
         match exact {
             Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),
             Err(unreadable) => {
@@ -119,7 +148,7 @@ impl Audited {
     }
 
     /// For programs.
-    pub(super) fn document(&self) -> Value {
+    fn document(&self) -> Value {
         let Totals {
             objects,
             stored,
@@ -173,6 +202,7 @@ impl Audited {
 }
 
 impl Detail {
+    /// The state in a word.
     pub(super) fn state(&self) -> &'static str {
         match &self.unreadable {
             Some(_) => "unreadable",
@@ -209,6 +239,20 @@ impl Detail {
             "unreadable": unreadable,
         })
     }
+}
+
+/// Of all CRDs, for programs.
+pub fn document(all: &[Audited], scope: &Scope) -> Value {
+    scope::in_document(json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() }), scope)
+}
+
+/// What went wrong with each CRD.
+pub fn failed(all: &[Audited], scope: &Scope) -> Vec<String> {
+    let failures = all.iter().filter_map(|audited| {
+        let error = audited.error.clone()?;
+        Some(Failure { crd: audited.crd.clone(), error, resume: String::new() })
+    });
+    failures::lines(failures.collect(), scope)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use etch_answers::{counted, plain};
 use etch_core::object::Identity;
 use etch_core::words;
+
+use crate::{counted, plain};
 
 /// How many objects are named.
 const NAMED: usize = 3;

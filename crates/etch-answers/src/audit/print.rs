@@ -1,17 +1,17 @@
 //! The tables of an audit, for people.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use etch_answers::failures::in_short;
-use etch_answers::policy::write_all;
-use etch_answers::sample::write_left;
-use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::audit::{Lacking, Totals};
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
 use super::audited::Audited;
 use super::unknown::Unknown;
+use crate::failures::in_short;
+use crate::policy::write_all;
+use crate::sample::write_left;
+use crate::{Cell, Style, Table, Tone, counted};
 
 /// Between the version and the note are numbers.
 const COLUMNS: [&str; 11] = [
@@ -28,13 +28,17 @@ const COLUMNS: [&str; 11] = [
     "NOTE",
 ];
 
-pub(super) fn table(
+/// The numbers of all CRDs, what is missing, and what to do; with `objects` also the objects.
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(
     out: &mut dyn Write,
     style: &Style,
     all: &[Audited],
     objects: bool,
     is_snapshot: bool,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     if all.is_empty() {
         return writeln!(out, "No CRD has defaults.");
     }
@@ -110,7 +114,7 @@ fn note(audited: &Audited) -> Cell {
     }
 }
 
-fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {
+fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> io::Result<()> {
     let mut table = Table::new(["CRD", "OBJECT", "STATE", "WHERE"]);
     for audited in all {
         for (identity, detail) in audited.details.iter() {
