@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use etch_answers::documents::{Embedded, EmbeddedError, Reason, SourceError, embedded};
 
 pub use distinct::DistinctFiles;
-pub use kube_manifests::{At, Document, DuplicateKey, Origin};
+pub use kube_manifests::{Document, Origin};
 pub use openapi::{OpenApi, openapi};
 
 /// The maximum size of a file; a larger one is refused before it is read.
