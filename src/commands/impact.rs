@@ -193,7 +193,7 @@ impl Impact {
         let all = sources.look_at(new).await?;
         let policies = &sources.policies;
         if all.iter().any(|looked| looked.impact.tally.counts.total > 0) {
-            policy::announce(&policies)?;
+            policy::announce(policies)?;
         }
         let of_snapshot = self.etcd.of_snapshot(sources.cluster.is_some() && sources.old.is_none());
         if of_snapshot.is_some() && all.iter().all(|looked| looked.impact.tally.counts.total == 0) {
