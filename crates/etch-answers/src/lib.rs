@@ -15,6 +15,7 @@ pub mod once;
 mod plain;
 pub mod plan;
 pub mod policy;
+pub mod rbac;
 pub mod sample;
 pub mod scope;
 mod style;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as ServerCondition;
 use serde::Serialize;
 
-use crate::commands::rbac::SERVICE_ACCOUNT;
+use etch_answers::rbac::SERVICE_ACCOUNT;
 
 /// How many objects with a problem are named.
 const NAMED: usize = 5;
