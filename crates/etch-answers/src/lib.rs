@@ -18,6 +18,7 @@ pub mod policy;
 pub mod rbac;
 pub mod sample;
 pub mod scope;
+pub mod status;
 mod style;
 mod table;
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use etch_core::api::Labels;
 use etch_core::api::{
     Assignment, DefaultsReport, DefaultsReportStatus, Mode, ObjectProblem, Policies, assign,
 };
@@ -15,7 +14,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as ServerCondition;
 use serde::Serialize;
 
-use etch_answers::rbac::SERVICE_ACCOUNT;
+use super::facts::{CrdFacts, Facts, LeaderView};
+use crate::rbac::SERVICE_ACCOUNT;
 
 /// How many objects with a problem are named.
 const NAMED: usize = 5;
@@ -24,46 +24,10 @@ const SOON: i64 = 300;
 /// What is shown of a CRD that a policy governs and that has no condition.
 const NO_CONDITION: &str = "NoCondition";
 
-/// What was read from the cluster; `None` for parts that could not be read.
-#[derive(Debug, Default)]
-pub(super) struct Facts {
-    /// The options that lead etch and kubectl to this cluster, with a space before each.
-    pub(super) flags: String,
-    pub(super) kubernetes: Option<String>,
-    /// None inside where no operator leads.
-    pub(super) leader: Option<Option<LeaderView>>,
-    /// None inside where Etch's CRDs are not installed.
-    pub(super) policies: Option<Option<Policies>>,
-    /// The conditions of each policy, those included whose spec cannot be read.
-    pub(super) policy_conditions: Vec<(String, Vec<ServerCondition>)>,
-    /// Why API servers do not ask the guard; `None` inside if they do.
-    pub(super) unguarded: Option<Option<String>>,
-    /// The conditions of each EmbeddedSchema.
-    pub(super) schema_conditions: Vec<(String, Vec<ServerCondition>)>,
-    /// None inside where the CRD of reports is not installed.
-    pub(super) reports: Option<Option<Vec<DefaultsReport>>>,
-    pub(super) crds: Option<Vec<CrdFacts>>,
-    /// What could not be read, with the reason.
-    pub(super) unread: Vec<String>,
-    pub(super) now: Timestamp,
-}
-
-/// What of a CRD counts here.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CrdFacts {
-    pub(super) name: String,
-    pub(super) group: String,
-    pub(super) labels: Labels,
-    pub(super) conditions: Vec<Condition>,
-    /// Its generation; `None` where it shows none.
-    pub(super) generation: Option<i64>,
-    pub(super) created: Option<Timestamp>,
-}
-
 /// Everything that the command shows, as programs read it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Overview {
+pub struct Overview {
     /// See [`Facts::flags`].
     #[serde(skip)]
     pub(super) flags: String,
@@ -90,21 +54,14 @@ pub(super) struct Overview {
     pub(super) passes: Vec<PassView>,
     pub(super) missing_permissions: Vec<MissingView>,
     pub(super) problems: ProblemsView,
-    pub(super) unread: Vec<String>,
+    /// What could not be read, with the reason.
+    pub unread: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Versions {
     pub(super) etch: &'static str,
     pub(super) kubernetes: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct LeaderView {
-    pub(super) namespace: String,
-    pub(super) instance: String,
-    /// When it became the leader.
-    pub(super) since: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]
@@ -235,7 +192,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
 
 impl Overview {
     /// Whether there is nothing to look at.
-    pub(super) fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         let is_broken =
             self.is_leaderless || self.installed == Some(false) || self.lacks_reports || self.old_crds;
         !is_broken

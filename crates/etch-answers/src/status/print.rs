@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use etch_answers::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::words;
 use jiff::Timestamp;
 
 use super::overview::{
     MissingView, Overview, PassView, PolicyProblem, PolicyView, ProblemsView, SchemaProblem,
 };
+use crate::{Cell, Style, Table, Tone, counted, plain, shortened};
 
 /// How wide it is, where the terminal is not narrower.
 const WIDTH: usize = 80;
@@ -19,12 +19,11 @@ const NAMED: usize = 5;
 const POLICY: usize = 26;
 const CRD: usize = 36;
 
-pub(super) fn table(
-    out: &mut dyn Write,
-    style: &Style,
-    overview: &Overview,
-    now: Timestamp,
-) -> io::Result<()> {
+/// Writes it for people. `now` is what ages are counted from.
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(out: &mut dyn Write, style: &Style, overview: &Overview, now: Timestamp) -> io::Result<()> {
     let style = &Style { width: Some(style.width.map_or(WIDTH, |width| width.min(WIDTH))), ..*style };
     let flags = plain(&overview.flags);
     head(out, style, overview, now)?;

@@ -1,6 +1,5 @@
 //! What the overview shows, as it is printed on 80 columns.
 
-use etch_answers::Style;
 use etch_core::api::{Counts, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, ObjectProblem};
 use etch_core::condition::Condition;
 use etch_core::message::OLD_CRDS;
@@ -8,9 +7,10 @@ use etch_core::object::Object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::overview::{CrdFacts, Facts, LeaderView, Overview, overview};
+use super::facts::{CrdFacts, Facts, LeaderView, readable};
+use super::overview::{Overview, overview};
 use super::print::table;
-use super::readable;
+use crate::Style;
 
 fn now() -> Timestamp {
     "2026-11-26T12:00:00Z".parse().expect("a time")
