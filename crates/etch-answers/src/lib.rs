@@ -16,6 +16,7 @@ mod plain;
 pub mod plan;
 pub mod policy;
 pub mod rbac;
+pub mod revert;
 pub mod sample;
 pub mod scope;
 pub mod status;

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use etch_core::object::Identity;
 
 /// The first objects of some, and how many there are.
+#[derive(Debug)]
 pub struct Sample<T> {
     limit: Option<usize>,
     /// A document may be given twice, so that its name alone is no key.

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use etch_answers::sample::write_left;
-use etch_answers::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::plan::{RecordedDefault, Standing};
 use etch_core::words;
 use serde_json::{Value, json};
 
 use super::CrdRevert;
 use super::tally::Counts;
+use crate::sample::write_left;
+use crate::{Cell, Style, Table, Tone, counted, plain, shortened};
 
 /// The longest value of a default that a table shows, in characters.
 const SHOWN: usize = 40;
@@ -31,7 +31,8 @@ const COUNTS: [Count; 9] = [
     ("gone", |counts| counts.gone, "deleted meanwhile"),
 ];
 
-pub(super) fn document(reverted: &CrdRevert) -> Value {
+/// The answer for programs.
+pub fn document(reverted: &CrdRevert) -> Value {
     let CrdRevert { crd, unstorable, more_defaults, wanted, removes, tally, error } = reverted;
     let default = |(default, standing): (&RecordedDefault, &Standing)| {
         let version = match standing {
@@ -64,7 +65,11 @@ pub(super) fn document(reverted: &CrdRevert) -> Value {
     document
 }
 
-pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Result<()> {
+/// Writes the answer for people.
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Result<()> {
     defaults(out, style, reverted)?;
     let tally = &reverted.tally;
     let mut numbers = Table::new(["OBJECTS", "ACTION", "REASON", "WHERE"]).numbers(&["OBJECTS"]);

@@ -3,18 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use etch_answers::action::{Action, Places};
-use etch_answers::sample::Sample;
 use etch_core::object::Identity;
 use etch_core::object_machine::{Failure, Reverted};
 use etch_core::plan::{KeptBecause, Plan};
 use kube_structural_schema::path::Path;
 use serde_json::Value;
 
+use crate::action::{Action, Places};
+use crate::sample::Sample;
+
 /// The action where a value stays.
 const KEEP: &str = "keep";
 
 /// What was done, or would be done, to an object at some places.
+#[derive(Debug)]
 pub(super) struct Entry {
     pub(super) action: Action,
     /// The reason in a sentence, where it needs one.
@@ -22,7 +24,7 @@ pub(super) struct Entry {
 }
 
 /// How many objects there were.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) objects: u64,
     /// Objects from which a value would be removed.
@@ -49,19 +51,21 @@ impl Counts {
 }
 
 /// The outcomes for all objects of a CRD.
-pub(super) struct Tally {
+#[derive(Debug)]
+pub struct Tally {
     pub(super) counts: Counts,
     pub(super) summary: Places,
     pub(super) objects: Sample<Entry>,
 }
 
 impl Tally {
-    pub(super) fn new(limit: Option<usize>) -> Self {
+    /// Of no object yet; it names at most so many, and all without a limit.
+    pub fn new(limit: Option<usize>) -> Self {
         Self { counts: Counts::default(), summary: Places::default(), objects: Sample::new(limit) }
     }
 
     /// Counts the outcome for an object.
-    pub(super) fn add(&mut self, identity: Identity, reverted: Reverted) {
+    pub fn add(&mut self, identity: Identity, reverted: Reverted) {
         let Reverted { removed, left, failure, is_gone } = reverted;
         let counts = &mut self.counts;
         counts.objects += 1;
