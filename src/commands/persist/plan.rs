@@ -1,11 +1,11 @@
 //! What a pass would do to each object.
 
 use etch::cluster::ObjectSource;
-use etch::operator::Passed;
 use etch_answers::action::{Action, Places, in_words};
 use etch_answers::sample::Sample;
 use etch_core::audit::is_due;
 use etch_core::crd::Crd;
+use etch_core::engine::by_hand::Passed;
 use etch_core::engine::stage::is_left_out;
 use etch_core::object::Identity;
 use etch_core::plan::{Broken, HiddenFields, Plan, Record, Skip, Strategy, decide, still_hidden};

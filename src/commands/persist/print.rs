@@ -267,8 +267,8 @@ impl CrdPass {
 
 #[cfg(test)]
 mod tests {
-    use etch::operator::Passed;
     use etch_core::api::ObjectProblem;
+    use etch_core::engine::by_hand::Passed;
 
     use super::*;
 

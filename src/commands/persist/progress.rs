@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use etch::operator::Progress;
 use etch_answers::{counted, plain};
+use etch_core::engine::by_hand::Progress;
 
 use crate::commands::streams::note;
 
