@@ -12,6 +12,7 @@ mod json;
 pub mod lint;
 pub mod markdown;
 pub mod once;
+pub mod persist;
 mod plain;
 pub mod plan;
 pub mod policy;

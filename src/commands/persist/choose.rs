@@ -3,13 +3,14 @@
 
 use etch::cluster::{Cluster, ResolveError};
 use etch_answers::failures::error_text;
+use etch_answers::persist::policy_warnings;
 use etch_answers::policy::{Known, Unread};
 use etch_answers::scope;
 use etch_core::api::labels;
 use etch_core::crd::{Crd, Resource};
 use etch_core::scope::Scope;
 
-use super::{Persist, policy_warnings};
+use super::Persist;
 use crate::commands::crds_named;
 use crate::commands::policy;
 use crate::commands::streams::note;

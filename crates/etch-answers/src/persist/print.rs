@@ -3,15 +3,15 @@
 
 use std::io::{self, Write};
 
-use etch_answers::sample::write_left;
-use etch_answers::scope::in_document;
-use etch_answers::{Cell, Style, Table, Tone, counted};
 use etch_core::api::{Counts, DroppedField};
 use etch_core::scope::Scope;
 use serde_json::{Value, json};
 
 use super::CrdPass;
 use super::plan::UNPROVED;
+use crate::sample::write_left;
+use crate::scope::in_document;
+use crate::{Cell, Style, Table, Tone, counted};
 
 /// A number of the totals, and its label for that many objects.
 type Count = (&'static str, fn(&Counts) -> u64, &'static str);
@@ -29,7 +29,8 @@ const COUNTS: [Count; 10] = [
     ("unknown", |counts| counts.unknown, "unknown"),
 ];
 
-pub(super) fn document(all: &[CrdPass], not_begun: u64, scope: &Scope, dry_run: bool) -> Value {
+/// The answer for programs. `not_begun` CRDs were left over.
+pub fn document(all: &[CrdPass], not_begun: u64, scope: &Scope, dry_run: bool) -> Value {
     let document = json!({
         "crds": all.iter().map(|crd_pass| crd_pass.document(dry_run)).collect::<Vec<_>>(),
         "totals": totals(all, not_begun),
@@ -88,7 +89,11 @@ fn summary(all: &[CrdPass], not_begun: u64) -> String {
     format!("{objects} of {crds}: {}.", sentences.join("; "))
 }
 
-pub(super) fn table(
+/// Writes the answer for people, with no more objects of each CRD than the limit.
+///
+/// # Errors
+/// What the writer answers.
+pub fn table(
     out: &mut dyn Write,
     style: &Style,
     all: &[CrdPass],

@@ -1,7 +1,6 @@
 //! `--after`: the object after which a pass resumes.
 //! A word that cannot be an object's name is refused.
 
-use anyhow::bail;
 use etch_core::scope::Scope;
 use kube_crd_validation::{is_namespace_name, is_object_name};
 
@@ -9,29 +8,27 @@ use kube_crd_validation::{is_namespace_name, is_object_name};
 ///
 /// # Errors
 /// No object of such a CRD can be called so, or it is outside the scope.
-pub(super) fn place(text: &str, is_namespaced: bool, scope: &Scope) -> anyhow::Result<String> {
+pub fn place(text: &str, is_namespaced: bool, scope: &Scope) -> Result<String, String> {
     let (namespace, name) = match text.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
         None => (None, text),
     };
     match (is_namespaced, namespace, scope.namespace()) {
         (true, Some(namespace), Some(scope)) if namespace != scope && is_namespace_name(namespace) => {
-            bail!("--after {text}: not in namespace {scope}, and no other is processed")
+            Err(format!("not in namespace {scope}, and no other is processed"))
         }
         (true, Some(namespace), _) if is_namespace_name(namespace) && is_object_name(name) => {
             Ok(text.to_owned())
         }
         (true, None, Some(scope)) if is_object_name(name) => Ok(format!("{scope}/{name}")),
         (false, None | Some(""), _) if is_object_name(name) => Ok(format!("/{name}")),
-        (true, ..) => bail!("--after {text}: not a valid object name; give NAMESPACE/NAME"),
-        (false, ..) => {
-            bail!("--after {text}: not a valid object name; the type is cluster-scoped, so give NAME")
-        }
+        (true, ..) => Err("not a valid object name; give NAMESPACE/NAME".to_owned()),
+        (false, ..) => Err("not a valid object name; the type is cluster-scoped, so give NAME".to_owned()),
     }
 }
 
 /// Namespace and name of an object in that form.
-pub(super) fn parts(place: &str) -> (Option<&str>, &str) {
+pub fn parts(place: &str) -> (Option<&str>, &str) {
     let (namespace, name) = place.split_once('/').unwrap_or(("", place));
     (Some(namespace).filter(|namespace| !namespace.is_empty()), name)
 }

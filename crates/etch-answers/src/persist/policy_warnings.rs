@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use etch_core::api::Mode;
 use etch_core::plan::{Ownership, Terms};
 
-use etch_answers::first;
-use etch_answers::policy::Rules;
+use crate::first;
+use crate::policy::Rules;
 
 /// Where the policies of the cluster forbid writing to the objects of a CRD on these terms.
-pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
+pub fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
     let settings = match rules {
         Rules::Assumed => return Vec::new(),
         Rules::Unselected => return vec!["no DefaultsPolicy selects it".to_owned()],
@@ -47,7 +47,7 @@ pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
 }
 
 /// One warning for each conflict, with the first CRDs that have it.
-pub(super) fn warnings<'a>(all: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Vec<String> {
+pub fn warnings<'a>(all: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Vec<String> {
     let mut by_text: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (crd, wording) in all {
         for text in wording {
