@@ -3,6 +3,7 @@
 
 pub mod action;
 pub mod audit;
+pub mod admit;
 pub mod documents;
 pub mod explain;
 pub mod failures;

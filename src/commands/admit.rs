@@ -1,8 +1,6 @@
 //! `etch admit`: what EmbeddedSchemas answer to a request, without a cluster.
 //! Facts and Secrets come from files, not from a cluster.
 
-mod requests;
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use etch::source;
 use etch_admission::Operation;
+use etch_answers::admit::{Answered, Asked, Asking};
 use etch_answers::documents::Embedded;
 use kube_structural_schema::json::Json;
 use serde_json::{Map, Value};
@@ -20,7 +19,6 @@ use super::one_stdin;
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
-use requests::{Answered, Asked, Asking};
 
 /// Print the answer of EmbeddedSchemas to a request
 ///
@@ -108,12 +106,14 @@ impl Admit {
         if old.is_some() && self.operation == Some(Does::Create) {
             bail!("--old needs --operation UPDATE");
         }
-        let Answered { answer, other } = asking.answer(Asked::new(object(path)?, old))?;
+        let answered = asking.answer(Asked::new(object(path)?, old))?;
+        let is_clean = answered.is_allowed();
+        let Answered { answer, other } = answered;
         if let Some(other) = other {
             bail!("{}: {}", path.display(), asking.no_target(&BTreeSet::from([other])));
         }
         emit_object(out, self.output.unwrap_or_default(), &*answer)?;
-        ended(Vec::new(), is_allowed(&answer))
+        ended(Vec::new(), is_clean)
     }
 }
 
@@ -130,10 +130,11 @@ fn many(asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
             continue;
         }
         let answered = Asked::parse(line.as_bytes()).and_then(|asked| asking.answer(asked));
-        let Answered { answer, other } = answered.with_context(place)?;
+        let answered = answered.with_context(place)?;
+        is_clean &= answered.is_allowed();
+        let Answered { answer, other } = answered;
         is_targeted |= other.is_none();
         others.extend(other);
-        is_clean &= is_allowed(&answer);
         out.write_all(&answer.to_vec())?;
         writeln!(out)?;
     }
@@ -144,10 +145,6 @@ fn many(asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
     };
     let failures = failure.map(|failure| format!("{}: {failure}", path.display()));
     ended(failures.into_iter().collect(), is_clean)
-}
-
-fn is_allowed(answer: &Json) -> bool {
-    answer.get("allowed") == Some(&Value::Bool(true))
 }
 
 fn without_ratcheting(one: Embedded) -> Embedded {

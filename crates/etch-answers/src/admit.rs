@@ -1,19 +1,18 @@
-//! One request of many, and its answer as a JSON object.
+//! `etch admit`: one request of many, and its answer as a JSON object.
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, bail};
 use etch_admission::{Answer, Compiled, Lookup, Named, Operation, Request, Review, plural, review};
-use etch_answers::documents::Embedded;
-use kube_structural_schema::json::{Json, store_numbers};
+use kube_structural_schema::json::{Json, JsonError, store_numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use etch_answers::first;
+use crate::documents::Embedded;
+use crate::first;
 
 /// A request, with its own settings; the others are those of all.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub struct Asked {
     id: Option<Value>,
     object: Json,
     old_object: Option<Json>,
@@ -23,6 +22,25 @@ pub(super) struct Asked {
     resource: Option<Resource>,
     /// An AdmissionReview that no schema is about, as those of a subresource or a deletion: it passes.
     passes: bool,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// It is no JSON.
+    #[error(transparent)]
+    Malformed(#[from] JsonError),
+    /// A field is missing or wrong.
+    #[error("{0}")]
+    Field(&'static str),
+    /// A schema for it needs facts that are not given.
+    #[error("{schema} needs the facts {facts}; provide a file with them in --facts")]
+    NeedsFacts {
+        /// The schema.
+        schema: String,
+        /// The names of the facts.
+        facts: String,
+    },
 }
 
 /// The resource of an AdmissionReview, which need not be the usual plural of the object's kind.
@@ -36,11 +54,11 @@ struct Resource {
 
 /// The answer to a request.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub struct Answered {
     /// The answer, as it is printed.
-    pub(super) answer: Json,
+    pub answer: Json,
     /// The type of the object, if no schema targets its resource.
-    pub(super) other: Option<String>,
+    pub other: Option<String>,
 }
 
 /// A schema that targets the resource of a request, with its facts and the names of those without a value.
@@ -53,10 +71,11 @@ struct Targeting<'s> {
 
 impl Targeting<'_> {
     /// Refuses a request that it is for, if facts are missing.
-    fn has_facts(&self, request: &Request<'_>) -> Result<()> {
+    fn has_facts(&self, request: &Request<'_>) -> Result<(), RequestError> {
         let Self { name, schema, facts, missing } = self;
         if !missing.is_empty() && schema.is_for(&Request { facts, ..*request }) {
-            bail!("{name} needs the facts {}; provide a file with them in --facts", missing.join(", "));
+            let (schema, facts) = ((*name).to_owned(), missing.join(", "));
+            return Err(RequestError::NeedsFacts { schema, facts });
         }
         Ok(())
     }
@@ -64,7 +83,7 @@ impl Targeting<'_> {
 
 /// What answers requests.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub struct Asking {
     schemas: Vec<Embedded>,
     facts: Map<String, Value>,
     secrets: Option<Vec<String>>,
@@ -73,17 +92,20 @@ pub(super) struct Asking {
 
 impl Asked {
     /// A request without settings of its own.
-    pub(super) fn new(object: Json, old_object: Option<Json>) -> Self {
+    pub fn new(object: Json, old_object: Option<Json>) -> Self {
         Self { object, old_object, ..Self::default() }
     }
 
     /// Reads a line.
-    pub(super) fn parse(line: &[u8]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// It is no request.
+    pub fn parse(line: &[u8]) -> Result<Self, RequestError> {
         // The object is in the request, which may be in an AdmissionReview.
         let mut json = Json::parse_around(line, 2)?.into_inner();
         // As an API server sends them.
         store_numbers(&mut json);
-        let Value::Object(mut fields) = json else { bail!("is not a JSON object") };
+        let Value::Object(mut fields) = json else { return Err(RequestError::Field("is not a JSON object")) };
         if !fields.contains_key("request") {
             Json::parse_around(line, 1)?;
         }
@@ -96,35 +118,35 @@ impl Asked {
             passes = !text("subResource").is_empty() || ["DELETE", "CONNECT"].contains(&text("operation"));
             resource = match fields.remove("resource") {
                 Some(Value::Null) | None => None,
-                Some(named) => Some(
-                    serde_json::from_value(named)
-                        .ok()
-                        .context("request.resource is not a group, a version and a resource")?,
-                ),
+                Some(named) => Some(serde_json::from_value(named).map_err(|_| {
+                    RequestError::Field("request.resource is not a group, a version and a resource")
+                })?),
             };
         } else {
             facts = match fields.remove("facts") {
                 Some(Value::Object(facts)) => facts,
                 Some(Value::Null) | None => Map::new(),
-                Some(_) => bail!("facts is not a map"),
+                Some(_) => return Err(RequestError::Field("facts is not a map")),
             };
             secrets = match fields.remove("secrets") {
                 Some(Value::Null) | None => None,
-                Some(names) => {
-                    Some(serde_json::from_value(names).ok().context("secrets is not a list of names")?)
-                }
+                Some(names) => Some(
+                    serde_json::from_value(names)
+                        .map_err(|_| RequestError::Field("secrets is not a list of names"))?,
+                ),
             };
         }
         let operation = match fields.remove("operation") {
             _ if passes => None,
             Some(Value::Null) | None => None,
             Some(operation) => Some(
-                serde_json::from_value(operation).ok().context("operation is neither CREATE nor UPDATE")?,
+                serde_json::from_value(operation)
+                    .map_err(|_| RequestError::Field("operation is neither CREATE nor UPDATE"))?,
             ),
         };
         let mut taken = |name: &str| fields.remove(name).filter(|value| !value.is_null());
         let object = match taken("object") {
-            None if !passes => bail!("has no object"),
+            None if !passes => return Err(RequestError::Field("has no object")),
             object => object.unwrap_or_default(),
         };
         Ok(Self {
@@ -140,8 +162,17 @@ impl Asked {
     }
 }
 
+impl Answered {
+    /// Whether the request is allowed.
+    pub fn is_allowed(&self) -> bool {
+        self.answer.get("allowed") == Some(&Value::Bool(true))
+    }
+}
+
 impl Asking {
-    pub(super) fn new(
+    /// What answers requests by these schemas. Facts, Secrets and the operation are those of requests that
+    /// have none of their own; without Secrets no reference is checked.
+    pub fn new(
         schemas: Vec<Embedded>,
         facts: Map<String, Value>,
         secrets: Option<Vec<String>>,
@@ -154,7 +185,7 @@ impl Asking {
     ///
     /// # Errors
     /// A fact is missing that a schema for this request counts on.
-    pub(super) fn answer(&self, asked: Asked) -> Result<Answered> {
+    pub fn answer(&self, asked: Asked) -> Result<Answered, RequestError> {
         let Asked { id, object, old_object, operation, facts, secrets, resource, passes } = asked;
         if passes {
             return Ok(Answered { answer: printed(Answer::default(), Some(object), id), other: None });
@@ -205,7 +236,7 @@ impl Asking {
     }
 
     /// Why no schema has answered for objects of these types.
-    pub(super) fn no_target(&self, others: &BTreeSet<String>) -> String {
+    pub fn no_target(&self, others: &BTreeSet<String>) -> String {
         let all = self.schemas.iter().flat_map(|embedded| embedded.schema.targets_in_words());
         let targets: BTreeSet<String> = all.collect();
         format!(
@@ -255,7 +286,7 @@ fn is_named(secret: &str, lookup: &Lookup<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use etch::source::Origin;
+    use kube_manifests::Origin;
 
     use super::*;
 
