@@ -7,6 +7,7 @@ pub mod admit;
 pub mod documents;
 pub mod explain;
 pub mod failures;
+pub mod fill;
 pub mod html;
 pub mod impact;
 mod json;
