@@ -7,6 +7,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
 use etch_answers::failures::error_text;
 use etch_answers::status::{CrdFacts, LeaderView, Read, overview, table};
+use etch_core::engine::lease;
 use jiff::Timestamp;
 
 use super::each;
@@ -31,9 +32,6 @@ pub(crate) struct Status {
     output: Output,
 }
 
-/// The name of the operator's Lease.
-const LEASE: &str = "etch";
-
 impl Status {
     pub(crate) async fn run(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(&global.target()).await?;
@@ -56,7 +54,7 @@ async fn read(cluster: &Cluster) -> anyhow::Result<Read> {
         read => read,
     };
     let (leader, policies, reports, schemas, webhooks, crds) = tokio::join!(
-        cluster.leader(LEASE),
+        cluster.leader(lease::NAME),
         cluster.all_policies(),
         cluster.all_reports(),
         cluster.all_embedded_schemas(),

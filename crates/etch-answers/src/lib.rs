@@ -4,6 +4,7 @@
 pub mod action;
 pub mod audit;
 pub mod admit;
+pub mod clean;
 pub mod documents;
 pub mod explain;
 pub mod failures;
@@ -19,6 +20,7 @@ mod plain;
 pub mod plan;
 pub mod policy;
 pub mod rbac;
+pub mod resume;
 pub mod revert;
 pub mod sample;
 pub mod scope;
