@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::commands::namespace;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
@@ -26,6 +25,7 @@ use super::values::LimitArg;
 use super::{one_stdin, openapi};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::note;
 

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::commands::namespace;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace};
@@ -29,6 +28,7 @@ use super::signals::Signals;
 use super::values::LimitArg;
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::stderr;
 use crate::commands::values::PaceArg;

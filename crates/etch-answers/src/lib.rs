@@ -2,8 +2,8 @@
 //! Markdown and HTML for people, JSON and YAML for programs.
 
 pub mod action;
-pub mod audit;
 pub mod admit;
+pub mod audit;
 pub mod clean;
 pub mod documents;
 pub mod explain;

@@ -9,7 +9,6 @@ mod resume;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::commands::namespace;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Witnesses};
@@ -40,6 +39,7 @@ use super::values::LimitArg;
 use super::{failure, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::{note, stderr};
 use crate::commands::values::{PaceArg, in_flight};
