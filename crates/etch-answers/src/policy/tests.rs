@@ -149,7 +149,7 @@ fn a_file_has_policies_that_can_be_read() {
              of them",
         ),
     ] {
-        let found = read(&text).err().expect("an error");
+        let found = read(&text).expect_err("an error");
         assert!(found.starts_with(error), "{found}");
     }
     assert!(read(&policy("a", "{onChange: []}").repeat(2)).is_ok());
