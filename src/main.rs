@@ -9,6 +9,7 @@ use std::panic::resume_unwind;
 use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 
+use etch_answers::failures::error_text;
 use etch_answers::plain;
 
 use crate::cli::{Cli, Command};
@@ -16,7 +17,7 @@ use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
 use crate::commands::run::share_heap;
 use crate::commands::streams::stdout;
-use crate::commands::{Failures, STACK, asynchronous, error_text};
+use crate::commands::{Failures, STACK, asynchronous};
 use crate::telemetry::Telemetry;
 
 fn main() -> ExitCode {
@@ -49,12 +50,12 @@ fn main() -> ExitCode {
     match result {
         Ok(outcome) => outcome.into(),
         Err(error) if is_logged => {
-            tracing::error!(error = error_text(&error), "etch failed");
+            tracing::error!(error = error_text(&*error), "etch failed");
             ExitCode::from(FAILURE)
         }
         Err(error) => match error.downcast_ref::<Failures>() {
             Some(Failures(all)) => failed(all),
-            None => failed(&[error_text(&error)]),
+            None => failed(&[error_text(&*error)]),
         },
     }
 }

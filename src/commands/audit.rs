@@ -1,37 +1,35 @@
 //! `etch audit`: which defaults etcd holds, and which are only shown.
 
-mod audited;
 mod definitions;
-mod print;
-mod unknown;
 mod versions;
 
 use std::io::{self, Write};
 
 use clap::Args;
-use etch::cluster::etcd::{Opaque, RawValue, decode};
-use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
-use etch_core::audit::{Exact, by_bytes, by_view};
+use etch::cluster::{Cluster, ObjectSource, Shown, Witnesses};
+use etch_answers::audit::{Audited, document, failed, known, print};
+use etch_answers::failures::{self, error_text};
+use etch_answers::policy::{Known, Rules};
+use etch_answers::scope;
+use etch_core::api::labels;
+use etch_core::audit::{Exact, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::Identity;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
+use etch_core::scope::Scope;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::schema::rules::crd::judge;
-use serde_json::{Value, json};
 
-use self::audited::Audited;
-pub(crate) use self::audited::why_skipped;
 use super::etcd::{EtcdArgs, evidence, report_on};
-use super::failures::{self, Failure};
-use super::policy::{Known, PolicyArg, Rules, due, labels};
-use super::sample::{LimitArg, Sample};
-use super::{crds_named, error_text, failure, scope, serves_its_objects};
+use super::policy::{self, PolicyArg};
+use super::values::LimitArg;
+use super::{crds_named, failure, of_list, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 
 /// Show which defaults etcd holds, and which the API server only fills in
@@ -101,20 +99,20 @@ impl Audit {
             Some(snapshot @ ObjectSource::Snapshot(..)) => {
                 let all = self.snapshot(&snapshot, &scope, &policies.unwrap_or_default()).await?;
                 if all.iter().all(|audited| audited.totals.objects == 0) {
-                    scope::note_no_objects(&scope)?;
+                    namespace::note_no_objects(&scope)?;
                 }
                 all
             }
             etcd => {
                 let cluster = Cluster::connect(&global.target()).await?;
-                scope::exists(&cluster, &scope).await?;
+                namespace::exists(&cluster, &scope).await?;
                 let policies = match policies {
                     Some(policies) => policies,
-                    None => Known::of(&cluster).await?,
+                    None => policy::of(&cluster).await?,
                 };
                 let all = self.live(&cluster, etcd, &scope, &policies).await?;
                 if all.iter().any(|audited| !audited.is_nothing()) {
-                    policies.announce()?;
+                    policy::announce(&policies)?;
                 }
                 all
             }
@@ -162,17 +160,16 @@ impl Audit {
             if !is_named && !crd.gives_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
-            let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
-            audited.non_structural = judge(&document["spec"]).message();
+            let mut audited = self.begun(&crd, &document, policies.rules(&crd, &labels(&document)));
             let report = match report_on(cluster, &crd).await {
                 Ok(report) => report,
                 Err(error) => {
-                    all.push(Audited::failed(&name, error_text(&error)));
+                    all.push(Audited::failed(&name, error_text(&*error)));
                     continue;
                 }
             };
             audited.record = record_of(report.as_ref(), &document, &crd, Timestamp::now());
-            audited.due = due(report.as_ref(), &crd, &audited.rules);
+            audited.due = audited.rules.due(report.as_ref(), &crd);
             audited.report.clone_from(&report);
             let ended = async {
                 let mut proof = Record::default();
@@ -185,7 +182,7 @@ impl Audit {
                 self.look(&source, Some(cluster), vec![look], scope).await
             };
             let ended = ended.await;
-            audited.error = ended.err().map(|error| failures::of_objects(&error, &crd, &document));
+            audited.error = ended.err().map(|error| failures::of_objects(&*error, &crd, &document));
             all.push(audited);
         }
         Ok(all)
@@ -201,16 +198,16 @@ impl Audit {
     ) -> anyhow::Result<()> {
         let resources = looks.iter().map(|look| look.crd.resource()).collect();
         let mut pages = source.pages(resources, scope);
-        while let Some(page) = pages.try_next().await.map_err(failures::of_list)? {
+        while let Some(page) = pages.try_next().await.map_err(of_list)? {
             let Look { crd, decoder, proof, audited } = &mut looks[page.of];
             let (crd, decoder, proof) = (*crd, &*decoder, &*proof);
-            let known = stream::iter(page.objects).map(async |shown| match shown {
+            let read = stream::iter(page.objects).map(async |shown| match shown {
                 Shown::View(object) | Shown::Written(object) => {
                     let missing = by_view(&object, crd, proof, self.trust_owners);
                     (object.identity(), Ok(Exact { object, missing, hidden: Vec::new(), unconverted: false }))
                 }
                 Shown::Stored(identity, value) => {
-                    let exact = match (known(&identity, &value, crd, decoder), cluster) {
+                    let exact = match (known(&identity, &value.bytes, crd, decoder), cluster) {
                         (Ok(exact), Some(cluster)) if exact.unconverted => {
                             Ok(converted(exact, cluster, crd, &identity, value.revision).await)
                         }
@@ -219,8 +216,8 @@ impl Audit {
                     (identity, exact)
                 }
             });
-            let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
-            while let Some((identity, exact)) = known.next().await {
+            let mut read = std::pin::pin!(read.buffered(CONVERSIONS));
+            while let Some((identity, exact)) = read.next().await {
                 audited.take(crd, identity, exact);
             }
         }
@@ -241,8 +238,7 @@ impl Audit {
                 return Ok(None);
             }
             scope::covers(scope, crd, is_named)?;
-            let audited = self.begun(crd, policies.rules(crd, &labels(document)));
-            Ok(Some(Audited { non_structural: judge(&document["spec"]).message(), ..audited }))
+            Ok(Some(self.begun(crd, document, policies.rules(crd, &labels(document)))))
         };
         let mut all = definitions::in_snapshot(snapshot, &self.crds, begin, Audited::failed).await?;
         let looks = all.iter_mut().filter_map(|(crd, audited)| {
@@ -253,25 +249,9 @@ impl Audit {
         Ok(all.into_iter().map(|(_, audited)| audited).collect())
     }
 
-    fn begun(&self, crd: &Crd, rules: Rules) -> Audited {
-        Audited {
-            crd: crd.name().to_owned(),
-            storage_version: Some(crd.storage().name.clone()),
-            details: Sample::new(self.limit.of(self.output)),
-            keep_details: self.objects,
-            rules,
-            ..Audited::default()
-        }
+    fn begun(&self, crd: &Crd, document: &Json, rules: Rules) -> Audited {
+        Audited::new(crd, document, rules, self.objects, self.limit.of(self.output))
     }
-}
-
-/// What the bytes in etcd prove of an object, or why they prove nothing.
-fn known(identity: &Identity, value: &RawValue, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
-    let stored = match decode(&value.bytes) {
-        Err(Opaque::TooDeep) => return Ok(Exact::too_deep(identity, &value.bytes)),
-        stored => stored.map_err(|opaque| opaque.to_string())?,
-    };
-    by_bytes(&stored, crd, decoder).map_err(|unreadable| unreadable.to_string())
 }
 
 /// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed
@@ -288,17 +268,4 @@ async fn converted(
         Some(view) => exact.seen(view, crd),
         None => exact,
     }
-}
-
-/// What went wrong with each CRD.
-fn failed(all: &[Audited], scope: &Scope) -> Vec<String> {
-    let failures = all.iter().filter_map(|audited| {
-        let error = audited.error.clone()?;
-        Some(Failure { crd: audited.crd.clone(), error, resume: String::new() })
-    });
-    failures::lines(failures.collect(), scope)
-}
-
-fn document(all: &[Audited], scope: &Scope) -> Value {
-    scope::in_document(json!({ "crds": all.iter().map(Audited::document).collect::<Vec<_>>() }), scope)
 }

@@ -4,18 +4,17 @@ use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds, reports};
-use etch_admission::{CONFIGURATION, MANAGED_BY};
+use etch::cluster::{Cluster, WebhookConfiguration, crds, reports};
+use etch_admission::CONFIGURATION;
+use etch_answers::clean::{Marked, names_former_defaults, running, stays, uid_of_own};
+use etch_answers::failures::error_text;
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
-use etch_core::condition;
-use etch_core::crd::Crd;
-use etch_core::object::Object;
-use etch_core::plan::{PERSISTED_ANNOTATION, shown_former};
+use etch_core::engine::lease;
+use etch_core::plan::PERSISTED_ANNOTATION;
 use futures::TryFutureExt;
 
 use super::each;
-use super::error_text;
 use crate::commands::emit::ended;
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
@@ -42,17 +41,14 @@ pub(crate) struct Clean {
     force: bool,
 }
 
-/// The name of the operator's Lease.
-const LEASE: &str = "etch";
-
 impl Clean {
     /// Fails if an operator leads: it would create again what this removes. Returns a warning, if there is
     /// one to print.
     async fn refuse_while_running(&self, cluster: &Cluster, flags: &str) -> anyhow::Result<Option<String>> {
-        match cluster.leader(LEASE).await {
+        match cluster.leader(lease::NAME).await {
             Ok(None) => Ok(None),
             Ok(Some(leader)) => {
-                let running = running(&leader, flags);
+                let running = running(&leader.namespace, &leader.instance, flags);
                 if self.dry_run { Ok(Some(running)) } else { bail!(running) }
             }
             Err(error) if error.code() == Some(403) => {
@@ -70,7 +66,8 @@ impl Clean {
         let mut removal = Removal { dry_run: self.dry_run, out, found: 0, failures: Vec::new() };
         // Without Etch nothing answers these webhooks, and with `failurePolicy: Fail` they block requests.
         for which in WebhookConfiguration::BOTH {
-            match own_configuration(&cluster, which).await {
+            let there = cluster.webhook_configuration(which).await;
+            match there.map(|there| there.as_deref().and_then(uid_of_own)) {
                 Ok(None) => {}
                 Ok(Some(uid)) => {
                     let deleted = cluster.delete_webhook_configuration(which, &uid);
@@ -80,7 +77,7 @@ impl Clean {
             }
         }
         let marked = marked(&cluster).await.unwrap_or_else(|error| {
-            removal.failures.push(error_text(&error));
+            removal.failures.push(error_text(&*error));
             Vec::new()
         });
         let mut kept = Vec::new();
@@ -116,10 +113,7 @@ impl Clean {
         }
         let Removal { out, found, failures, .. } = removal;
         for name in &kept {
-            note(&format!(
-                "{name} stays: it alone names fields that once had a default, and whose values etcd may \
-                 still hold; to remove it as well: etch clean --force{flags}"
-            ))?;
+            note(&stays(name, &flags))?;
         }
         if found == 0 && failures.is_empty() && kept.is_empty() {
             writeln!(out, "No conditions or reports of Etch found.")?;
@@ -129,18 +123,6 @@ impl Clean {
         }
         ended(failures, true)
     }
-}
-
-/// That an operator leads, and how to stop it. `flags` lead to the cluster, with a space before each.
-fn running(Leader { namespace, instance, since: _ }: &Leader, flags: &str) -> String {
-    format!(
-        "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything \
-         again; stop it first: kubectl -n {namespace}{flags} scale deployment etch --replicas=0"
-    )
-}
-
-fn names_former_defaults(report: &Object) -> bool {
-    report.json()["status"]["formerDefaults"].as_array().is_some_and(|former| !former.is_empty())
 }
 
 /// What is removed, and what cannot be.
@@ -182,54 +164,8 @@ impl Removal<'_> {
     }
 }
 
-/// What a CRD has of Etch.
-struct Marked {
-    name: String,
-    uid: String,
-    conditions: bool,
-    persisted: bool,
-    /// Whether the annotation of `etch persist` names fields that once had a default, or may.
-    names_former: bool,
-    resumed: bool,
-}
-
 async fn marked(cluster: &Cluster) -> anyhow::Result<Vec<Marked>> {
     let mut marked = Vec::new();
-    each(cluster, &crds(), &mut |crd| {
-        let conditions = !condition::present(crd.json()).is_empty();
-        let annotations = &crd.json()["metadata"]["annotations"];
-        let [persisted, resumed] =
-            [PERSISTED_ANNOTATION, RESUME_ANNOTATION].map(|annotation| annotations.get(annotation).is_some());
-        if conditions || persisted || resumed {
-            let of_defaults = |known: Crd| !shown_former(crd.json(), &known).is_empty();
-            let names_former = persisted && Crd::read(crd.json()).map_or(true, of_defaults);
-            let (name, uid) = (crd.name().to_owned(), crd.uid().to_owned());
-            marked.push(Marked { name, uid, conditions, persisted, names_former, resumed });
-        }
-    })
-    .await?;
+    each(cluster, &crds(), &mut |crd| marked.extend(Marked::read(&crd))).await?;
     Ok(marked)
-}
-
-/// The uid of Etch's webhook configuration; `None` if there is none, or it is another application's.
-async fn own_configuration(
-    cluster: &Cluster,
-    which: WebhookConfiguration,
-) -> Result<Option<String>, CallError> {
-    let Some(there) = cluster.webhook_configuration(which).await? else { return Ok(None) };
-    let text = |pointer: &str| there.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
-    let manager = text(&format!("/metadata/labels/{}", MANAGED_BY.0.replace('/', "~1")));
-    Ok((manager == MANAGED_BY.1).then(|| text("/metadata/uid").to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_operator_is_stopped_in_the_cluster_that_was_named() {
-        let leader = Leader { namespace: "etch-system".to_owned(), instance: "a".to_owned(), since: None };
-        let command = "kubectl -n etch-system --context=prod scale deployment etch --replicas=0";
-        assert!(running(&leader, " --context=prod").ends_with(command));
-    }
 }

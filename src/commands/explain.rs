@@ -1,34 +1,31 @@
 //! `etch explain`: of one object, each default that applies, and what is known of it; of a type, each default
 //! that is published.
 
-mod types;
-
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
-use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
-use etch_answers::{Cell, Table, Tone};
-use etch_core::api::ObjectProblem;
-use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
+use etch::cluster::{Cluster, ObjectSource, Witnesses};
+use etch_answers::explain::{Explained, published, rejected};
+use etch_answers::failures::remedy;
+use etch_answers::scope;
+use etch_core::api::labels;
+use etch_core::audit::{self, by_bytes, by_view, explain};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
-use etch_core::object::{IGNORE_ANNOTATION, Object};
+use etch_core::object::Object;
 use etch_core::obstacle::{Obstacle, rejection};
-use etch_core::plan::Skip;
 use etch_core::prediction::{deciding, record_of};
+use etch_core::scope::Scope;
+use etch_lint::published::{Document, Named, named};
 use jiff::Timestamp;
 use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
-use serde_json::{Value, json};
 
-use super::audit::why_skipped;
 use super::etcd::{EtcdArgs, OF_SNAPSHOT, evidence, report_on};
-use super::failures::remedy;
-use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
-use super::scope;
+use super::policy::{self, PolicyArg};
 use super::{one_stdin, openapi, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
@@ -102,7 +99,7 @@ impl Explain {
             .with_context(|| format!("{} {name:?} not found{}", crd.kind(), within(namespace)))?;
         let policies = match policies {
             Some(policies) => policies,
-            None => Known::of(&cluster).await?,
+            None => policy::of(&cluster).await?,
         };
         let rules = policies.rules(&crd, &labels(&document));
         let report = report_on(&cluster, &crd).await?;
@@ -126,7 +123,7 @@ impl Explain {
             }
             None => (by_view(&object, &crd, &record, false), false),
         };
-        let due = due(report.as_ref(), &crd, &rules);
+        let due = rules.due(report.as_ref(), &crd);
         let idle = rules.idle().or_else(|| {
             let obstacle = Obstacle::of(&document, &crd, report.as_ref(), rules.settings());
             obstacle.map(|obstacle| obstacle.in_words(&rules.grant(&global.flags_of_cluster())))
@@ -140,8 +137,10 @@ impl Explain {
             idle: idle.as_deref(),
         };
         let explanations = explain(&object, &crd, &rules_of_object, &missing, exact);
-        policies.announce()?;
-        self.print(global, out, &crd, &object, &explanations, &rules)?;
+        policy::announce(&policies)?;
+        let explained = Explained { object: &object, crd: &crd, rules: &rules, defaults: &explanations };
+        let document = || self.etcd.in_document(explained.document());
+        emit(out, self.output, document, |out| explained.table(out, &global.style()))?;
         if matches!(bytes, Some(ObjectSource::Snapshot(..))) && self.output == Output::Table {
             writeln!(out, "{OF_SNAPSHOT}")?;
         }
@@ -156,11 +155,26 @@ impl Explain {
         }
         if self.live {
             let (typed, documents) = openapi::Live::connect(global).await?.called(&self.kind).await?;
-            return types::explain(&typed, &documents, global, self.output, out);
+            return self.published(&typed, &documents, global, out);
         }
         one_stdin(&self.openapi)?;
         let documents = openapi::of_files(&self.openapi, &mut io::stdin().lock())?;
-        types::explain(&self.kind, &documents, global, self.output, out)
+        self.published(&self.kind, &documents, global, out)
+    }
+
+    /// Prints the defaults of the type, or of the field in it, that was typed.
+    fn published(
+        &self,
+        typed: &str,
+        documents: &[Document],
+        global: &Global,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let Named { document, of, place } = named(typed, documents)?;
+        let defaults = document.published(of, &place).with_context(|| of.to_string())?;
+        let programs = || published::document(of, &place, &defaults);
+        emit(out, self.output, programs, |out| published::table(out, &global.style(), &defaults))?;
+        Ok(())
     }
 
     /// Type and name as they were typed: `TYPE NAME`, or `TYPE/NAME`.
@@ -176,75 +190,6 @@ impl Explain {
         }
         Ok((kind, name))
     }
-
-    fn print(
-        &self,
-        global: &Global,
-        out: &mut dyn Write,
-        crd: &Crd,
-        object: &Object,
-        explanations: &[DefaultExplanation],
-        rules: &Rules,
-    ) -> io::Result<()> {
-        let skipped = rules.terms().skip(object);
-        let document = || {
-            self.etcd.in_document(json!({
-                "object": format!("{}/{}", crd.name(), object.identity()),
-                "policy": rules.document(),
-                "ignored": skipped.is_some_and(Skip::is_by_annotation),
-                "terminating": skipped == Some(Skip::Terminating),
-                "tooDeep": skipped == Some(Skip::TooDeep),
-                "notSelected": skipped == Some(Skip::NotSelected),
-                "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
-            }))
-        };
-        emit(out, self.output, document, |out| {
-            write_all(out, std::iter::once((crd.name(), rules)))?;
-            if let Some(why) = skipped {
-                let remedy = match why {
-                    Skip::Ignored | Skip::IgnoredUnclear => {
-                        format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
-                    }
-                    Skip::TooDeep => "; to have its defaults stored, make it flatter".to_owned(),
-                    Skip::NotSelected => {
-                        "; to have its defaults stored, change objects in the policy, or its labels"
-                            .to_owned()
-                    }
-                    Skip::Terminating => String::new(),
-                };
-                writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
-            }
-            if explanations.is_empty() {
-                return writeln!(out, "No default applies to this object.");
-            }
-            let heads = ["DEFAULT", "STATE", "VALUE FROM", "OWNER", "REASON"];
-            let mut table = Table::new(heads);
-            for explanation in explanations {
-                let tone = if explanation.state == State::Stored { Tone::Good } else { Tone::Warning };
-                table.row([
-                    explanation.path.to_string().into(),
-                    Cell::new(explanation.state.as_str(), tone),
-                    explanation.origin.into(),
-                    explanation.owners.join(", ").into(),
-                    explanation.reason.as_str().into(),
-                ]);
-            }
-            table.write(out, &global.style())
-        })
-    }
-}
-
-fn explanation(explanation: &DefaultExplanation) -> Value {
-    let DefaultExplanation { path, state, origin, owners, reason } = explanation;
-    let owner = (!owners.is_empty()).then(|| owners.join(", "));
-    json!({
-        "path": path.to_string(), "state": state.as_str(), "origin": origin, "owner": owner, "reason": reason,
-    })
-}
-
-/// Why the operator does not write an object, in words.
-fn rejected(problem: &ObjectProblem) -> String {
-    format!("the last write was rejected ({}); correct that, and Etch tries again", problem.in_words())
 }
 
 fn within(namespace: Option<&str>) -> String {

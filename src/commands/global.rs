@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Args, ColorChoice, ValueEnum};
-use etch::cluster::{Scope, Target};
+use etch::cluster::Target;
 use etch_answers::Style;
+use etch_core::scope::Scope;
 use etch_core::shell::quoted;
 
 use super::values::namespace;

@@ -1,13 +1,7 @@
 //! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API
 //! server.
 
-pub(super) mod crd_impact;
-mod document;
 pub(super) mod gather;
-mod html;
-mod markdown;
-pub(super) mod print;
-mod published;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -16,17 +10,22 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::Cluster;
+use etch_answers::impact::given::{about_gone, gone};
+use etch_answers::impact::{document, html, markdown, print, published};
+use etch_answers::policy::Known;
+use etch_answers::scope;
 use etch_answers::{counted, plain};
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 
-use self::gather::{Sources, about_gone, given, given_before, gone, left_out, objects};
+use self::gather::{Sources, given, given_before, left_out, objects};
 use super::etcd::EtcdArgs;
-use super::policy::{Known, PolicyArg};
-use super::sample::LimitArg;
-use super::{one_stdin, openapi, scope};
+use super::policy::{self, PolicyArg};
+use super::values::LimitArg;
+use super::{one_stdin, openapi};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::note;
 
@@ -174,7 +173,7 @@ impl Impact {
             false => None,
         };
         if let (Some(cluster), true) = (&cluster, self.live) {
-            scope::exists(cluster, &scope).await?;
+            namespace::exists(cluster, &scope).await?;
         }
         let sources = Sources {
             old,
@@ -185,7 +184,7 @@ impl Impact {
             bytes: self.etcd.open().await?,
             policies: match (policies, &cluster) {
                 (Some(policies), _) => policies,
-                (None, Some(cluster)) if self.has_objects() => Known::of(cluster).await?,
+                (None, Some(cluster)) if self.has_objects() => policy::of(cluster).await?,
                 (None, _) => Known::default(),
             },
             cluster,
@@ -194,11 +193,11 @@ impl Impact {
         let all = sources.look_at(new).await?;
         let policies = &sources.policies;
         if all.iter().any(|looked| looked.impact.tally.counts.total > 0) {
-            policies.announce()?;
+            policy::announce(policies)?;
         }
         let of_snapshot = self.etcd.of_snapshot(sources.cluster.is_some() && sources.old.is_none());
         if of_snapshot.is_some() && all.iter().all(|looked| looked.impact.tally.counts.total == 0) {
-            scope::note_no_objects(&scope)?;
+            namespace::note_no_objects(&scope)?;
         }
         let about: Vec<String> = about_gone(&gone).into_iter().chain(of_snapshot).collect();
         emit(
@@ -275,7 +274,7 @@ fn left_out_of_release(
     let installed = installed(old, new, crds);
     if !installed.is_empty() {
         let count = counted(installed.len() as u64, "installed CRD");
-        let names = super::policy::first(installed.keys());
+        let names = etch_answers::first(installed.keys());
         note(&format!("left out: {count}, which these documents do not have: {}", names))?;
     }
     Ok(installed.into_values().flatten().collect())

@@ -1,7 +1,6 @@
 //! The subcommands, one file each.
 //! They connect what was typed with the library, which decides.
 
-mod action;
 pub(crate) mod admit;
 pub(crate) mod audit;
 pub(crate) mod clean;
@@ -10,13 +9,12 @@ pub(crate) mod crds;
 mod emit;
 mod etcd;
 pub(crate) mod explain;
-mod failures;
 pub(crate) mod fill;
 pub(crate) mod global;
 pub(crate) mod impact;
 pub(crate) mod lint;
 pub(crate) mod man;
-mod once;
+mod namespace;
 mod openapi;
 pub(crate) mod outcome;
 pub(crate) mod persist;
@@ -27,8 +25,6 @@ pub(crate) mod rbac;
 pub(crate) mod resume;
 pub(crate) mod revert;
 pub(crate) mod run;
-mod sample;
-mod scope;
 mod signals;
 mod skipped;
 pub(crate) mod status;
@@ -41,10 +37,11 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::streams::note;
 use anyhow::{Context, Result, bail};
-use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch::cluster::{Cluster, ObjectSource, ReadError};
 use etch::source::{self, Document};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
+use etch_core::scope::Scope;
 use futures::TryStreamExt;
 use kube_structural_schema::json::DEPTH;
 
@@ -161,17 +158,12 @@ pub(crate) fn one_stdin<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Res
     Ok(())
 }
 
-/// The error and its causes, each of them once: some texts include their causes.
-pub(crate) fn error_text(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
+/// The error that objects cannot be listed.
+pub(crate) fn of_list(error: ReadError) -> anyhow::Error {
+    match error {
+        ReadError::Call(error) => anyhow::Error::from(error).context("cannot list the objects"),
+        error => error.into(),
     }
-    text
 }
 
 /// Several failures as one error; each of them is printed on a line of its own.
@@ -182,4 +174,21 @@ pub(crate) struct Failures(pub(crate) Vec<String>);
 /// Several failures as one error.
 pub(crate) fn failure(failures: Vec<String>) -> anyhow::Error {
     Failures(failures).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use etch_answers::failures::error_text;
+    use etch_core::call_error::CallError;
+    use etch_core::refusal::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_list_names_its_cause() {
+        let refused = CallError::Refused(Box::new(Refusal::read(500, None, b"{}")));
+        let error = of_list(ReadError::Call(refused));
+        assert_eq!(error_text(&*error), "cannot list the objects: the API server answered 500");
+        assert!(error.chain().any(|cause| cause.is::<CallError>()));
+    }
 }

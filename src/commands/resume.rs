@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Error, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target};
-use etch_core::api::{CanaryProgress, CanaryState, Mode};
+use etch_answers::failures::error_text;
+use etch_answers::policy::Known;
+use etch_answers::resume::answer;
+use etch_core::api::labels;
 use etch_core::crd::Crd;
 
-use super::error_text;
-use super::policy::{Known, Rules, labels};
+use super::policy;
 use crate::commands::emit::ended;
 use crate::commands::outcome::Outcome;
 
@@ -36,13 +38,13 @@ impl Resume {
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
         // Without permission to read policies, the canary can be resumed all the same.
-        let policies = Known::of(&cluster).await.unwrap_or_default();
+        let policies = policy::of(&cluster).await.unwrap_or_default();
         let mut failures = Vec::new();
         for name in super::crds_named(&cluster, &self.crds).await? {
             // A CRD whose canary does not wait does not stop the others.
             match resume(&cluster, &policies, &name).await {
                 Ok(result) => writeln!(out, "crd/{name}: {result}")?,
-                Err(error) => failures.push(error_text(&error)),
+                Err(error) => failures.push(error_text(&*error)),
             }
         }
         ended(failures, true)
@@ -57,43 +59,13 @@ async fn resume(cluster: &Cluster, policies: &Known, name: &str) -> anyhow::Resu
     let uid = metadata["uid"].as_str().unwrap_or_default();
     let generation = metadata["generation"].as_i64().unwrap_or_default();
     let rules = Crd::read(&document).map(|crd| policies.rules(&crd, &labels(&document)));
-    let paused = paused(&rules.unwrap_or_default());
+    let rules = rules.unwrap_or_default();
     let report = cluster.report(name, uid).await.with_context(|| format!("get the DefaultsReport {name}"))?;
-    match report.and_then(|report| report.status?.canary) {
-        Some(CanaryProgress {
-            generation: known,
-            state: CanaryState::Waiting | CanaryState::Rejected,
-            ..
-        }) if known == generation => {
-            cluster
-                .set_resumed(name, uid, Some(generation))
-                .await
-                .with_context(|| format!("patch the CRD {name}"))?;
-            Ok(format!("resumed at generation {generation}{paused}"))
-        }
-        Some(CanaryProgress { generation: known, state: CanaryState::Passed, .. }) if known == generation => {
-            Ok(format!("no canary waits at generation {generation}{paused}"))
-        }
-        Some(CanaryProgress { generation: known, .. }) if known != generation => bail!(
-            "the report on {name} is about generation {known}, and the CRD has generation {generation}: wait \
-             until Etch has written the canary of this one{paused}"
-        ),
-        Some(_) => {
-            bail!(
-                "{name}: the canary still runs: wait until DefaultsPersisted has the reason \
-                 CanaryWaiting{paused}"
-            )
-        }
-        None => bail!(
-            "{name}: no canary waits: DefaultsPersisted does not have the reason CanaryWaiting or \
-             CanaryRejected{paused}"
-        ),
+    let canary = report.and_then(|report| report.status?.canary);
+    let (is_to_resume, answer) = answer(name, generation, canary.as_ref(), &rules).map_err(Error::msg)?;
+    if is_to_resume {
+        let resumed = cluster.set_resumed(name, uid, Some(generation)).await;
+        resumed.with_context(|| format!("patch the CRD {name}"))?;
     }
-}
-
-/// That a pause is in force, and how to end it; empty if none is.
-fn paused(rules: &Rules) -> String {
-    let settings = rules.settings().filter(|settings| settings.mode == Mode::Persist);
-    let pause = settings.and_then(|settings| settings.pause.as_ref());
-    pause.map(|pause| format!("; {pause} still pauses writes: {}", pause.remedy())).unwrap_or_default()
+    Ok(answer)
 }

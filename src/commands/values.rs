@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use etch::cluster::PaceMode;
 use kube_crd_validation::is_namespace_name;
+
+use super::global::Output;
 
 /// How much of the API server writes may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -23,6 +25,29 @@ impl From<PaceArg> for PaceMode {
             PaceArg::Gentle => Self::Gentle,
             PaceArg::Fast => Self::Fast,
         }
+    }
+}
+
+/// How many objects a table lists by default.
+const LIMIT: usize = 10;
+
+/// How many objects are named.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct LimitArg {
+    /// List at most this many objects of each CRD in a table; 0 lists all. JSON and YAML always list all
+    #[arg(long, value_name = "NUMBER", default_value_t = LIMIT)]
+    limit: usize,
+}
+
+impl LimitArg {
+    /// The limit for an output format; `None` if it names all.
+    pub(crate) fn of(self, output: Output) -> Option<usize> {
+        Some(self.limit).filter(|limit| output == Output::Table && *limit > 0)
+    }
+
+    /// The flag as typed; `None` for the default.
+    pub(crate) fn word(self) -> Option<String> {
+        (self.limit != LIMIT).then(|| format!("--limit={}", self.limit))
     }
 }
 
@@ -71,5 +96,11 @@ mod tests {
         for wrong in ["0", "-1", "", "abc", "10001", "18446744073709551616"] {
             assert!(in_flight(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_a_table_is_limited() {
+        let of = |limit, output| LimitArg { limit }.of(output);
+        assert_eq!((of(3, Output::Table), of(0, Output::Table), of(3, Output::Json)), (Some(3), None, None));
     }
 }

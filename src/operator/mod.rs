@@ -53,7 +53,7 @@ use policy_writer::PolicyStatus;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use options::{Clock, Options};
-pub use persist::{Pass, Passed, Progress, Stopped, persist};
+pub use persist::{Pass, persist};
 pub use policy_lookup::{GoverningPolicy, PolicyLookup};
 pub use revert::{Reversion, RevertError, revert};
 pub use spans::TRACED;

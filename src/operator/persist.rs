@@ -7,22 +7,22 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use crate::cluster::{Cluster, Dropped, GenerationCheck, Pace, Scope};
+use crate::cluster::{Cluster, Dropped, GenerationCheck, Pace};
 use crate::operator::object::driver::{Admission, ObjectDriver};
 use crate::operator::object::reconcile::ObjectReconciler;
-use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
+use etch_core::api::Mode;
 use etch_core::crd::Crd;
 use etch_core::engine;
+use etch_core::engine::by_hand::{Passed, Progress, Stopped};
 use etch_core::engine::pass::{Command, Interrupted, Limits, PassError, Verified};
 use etch_core::engine::stop_reason::StopReason;
-use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
-use etch_core::plan::{Persisted, Record, Skip, Terms};
+use etch_core::plan::{Persisted, Record, Terms};
 use etch_core::report::changed_defaults::ChangedDefaults;
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::former_defaults::places_of;
 use etch_core::report::ledger::Ledger;
-use etch_core::report::state::object_problem;
+use etch_core::scope::Scope;
 
 /// How often progress is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
@@ -52,63 +52,6 @@ pub struct Pass {
     pub pace: Arc<Pace>,
     /// Cancelled when nothing more is to be begun. What is under way is brought to its end.
     pub ended: CancellationToken,
-}
-
-/// The result of a pass.
-#[derive(Clone, Debug, Default)]
-pub struct Passed {
-    /// The states of the objects that were processed.
-    pub counts: Counts,
-    /// How many objects were left out, as [`Pass::after`] asks: nothing is known about them.
-    pub left_out: u64,
-    /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
-    pub verified: bool,
-    /// What is proved of all objects of the CRD, for later readers; `None` if some were left out or not
-    /// answered about.
-    pub proved: Option<Persisted>,
-    /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more
-    /// than are remembered.
-    pub problems: Vec<ObjectProblem>,
-    /// The fields that the schema no longer knows and that were dropped, as far as they are named.
-    pub dropped: Vec<DroppedField>,
-    /// Which of them were dropped although `hiddenFields` is `Hold`, as a sentence; `None` if none was.
-    pub lost: Option<String>,
-}
-
-/// How far a pass has come.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// The states of the objects so far.
-    pub counts: Counts,
-    /// How many objects were left out so far.
-    pub left_out: u64,
-    /// How many objects the list has, as the server counts them, those included that are left out.
-    pub expected: Option<u64>,
-    /// Whether what was written is being verified.
-    pub verifies: bool,
-    /// The StorageVersionMigration whose end the pass waits for before it begins.
-    pub migration: Option<String>,
-}
-
-/// A pass that was not completed. What was done until then is done.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-pub struct Stopped {
-    /// What was done.
-    pub passed: Passed,
-    /// The object, as `namespace/name`, up to which every one was processed; none if not even the first one
-    /// was, or if only the verification is missing.
-    pub upto: Option<String>,
-    /// Why it was stopped.
-    #[source]
-    pub reason: PassError,
-}
-
-impl Stopped {
-    /// Whether it was cancelled.
-    pub fn is_ended(&self) -> bool {
-        matches!(self.reason, PassError::Sweep(SweepError::Stop(StopReason::Ended)))
-    }
 }
 
 /// Stores the defaults of all objects of a CRD, and verifies it. `progress` is called several times a second.
@@ -154,7 +97,7 @@ pub async fn persist(
     }
     match ended {
         Ok(verified) => {
-            let passed = passed(&verified.last, &ledger, verified.is_verified);
+            let passed = Passed::of(&verified.last, &ledger, verified.is_verified);
             let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
             let places = || places_of(&pass.crd, &pass.record.hidden.former);
@@ -169,7 +112,7 @@ pub async fn persist(
         }
         Err(interrupted) => {
             let Interrupted { mut last, in_first, reason, .. } = *interrupted;
-            let passed = passed(&last, &ledger, false);
+            let passed = Passed::of(&last, &ledger, false);
             let upto = if in_first { last.reached.take().max(pass.after) } else { pass.after };
             Err(Box::new(Stopped { passed, upto, reason }))
         }
@@ -198,28 +141,6 @@ async fn lost(cluster: &Cluster, crd: &Crd, check: &GenerationCheck) -> Vec<Drop
     check.take_dropped(now.as_ref().unwrap_or(crd))
 }
 
-/// What a sweep came to.
-fn passed(sweep: &Sweep, ledger: &Ledger, verified: bool) -> Passed {
-    let tally = &sweep.tally;
-    let problems = tally.problems().filter_map(|(identity, state)| Some((identity, state.problem()?)));
-    let skipped = Skip::ALL.iter().flat_map(|why| tally.skipped().named(*why));
-    let skipped = skipped.map(|(identity, skipped)| (identity, skipped.problem()));
-    let problems =
-        problems.chain(skipped).map(|(identity, problem)| object_problem(identity, problem)).collect();
-    let mut status = DefaultsReportStatus { counts: tally.counts(), ..DefaultsReportStatus::default() };
-    ledger.dropped.add_to_report(&mut status);
-    let left_out = tally.left_out();
-    Passed {
-        counts: status.counts,
-        left_out,
-        verified: verified && left_out == 0,
-        problems,
-        dropped: status.dropped,
-        lost: ledger.dropped.lost(),
-        proved: None,
-    }
-}
-
 /// Drives a pass to its end.
 async fn drive(
     cluster: &Cluster,
@@ -243,7 +164,7 @@ async fn drive(
                 Command::End(ended) => return (ended, machine.take_ledger()),
                 Command::SweepEnds { .. } => {
                     objects.end_sweep(machine.tally().counts());
-                    progress(so_far(&machine));
+                    progress(Progress::of(&machine));
                 }
                 command => objects.perform(command, &Span::none()),
             }
@@ -251,22 +172,11 @@ async fn drive(
         objects.read_ahead();
         tokio::select! {
             event = objects.next() => objects.take_in(event, &mut machine),
-            _ = shown.tick() => progress(so_far(&machine)),
+            _ = shown.tick() => progress(Progress::of(&machine)),
             () = pass.ended.cancelled(), if !is_ended => {
                 is_ended = true;
                 machine.stop(StopReason::Ended);
             }
         }
-    }
-}
-
-fn so_far(pass: &engine::pass::Pass<Admission>) -> Progress {
-    let tally = pass.tally();
-    Progress {
-        counts: tally.counts(),
-        left_out: tally.left_out(),
-        expected: tally.expected(),
-        verifies: pass.earlier().is_some(),
-        migration: None,
     }
 }

@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Cluster, ObjectSource, Pace, ReadError, Scope};
+use crate::cluster::{Cluster, ObjectSource, Pace, ReadError};
 use crate::operator::object::reconcile::{DriveState, ObjectReconciler};
 use etch_core::api::Mode;
 use etch_core::crd::Crd;
@@ -15,6 +15,7 @@ use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::{Identity, Object};
 use etch_core::object_machine::{RevertMachine, Reverted, Rules};
 use etch_core::plan::{Terms, Unstorable};
+use etch_core::scope::Scope;
 
 /// How many objects are processed at once.
 const AT_ONCE: usize = 8;

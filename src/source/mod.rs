@@ -2,8 +2,6 @@
 //! packages. It holds one document at a time.
 
 mod distinct;
-mod embedded;
-mod error;
 mod files;
 pub mod git;
 pub mod go;
@@ -13,15 +11,10 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use etch_core::crd::Crd;
-use etch_core::object::Object;
+use etch_answers::documents::{Embedded, EmbeddedError, Reason, SourceError, embedded};
 
 pub use distinct::DistinctFiles;
-pub use embedded::{Embedded, EmbeddedError, embedded_schemas};
-pub use error::{Reason, SourceError};
-pub use kube_manifests::{At, Document, DuplicateKey, Origin};
+pub use kube_manifests::{Document, Origin};
 pub use openapi::{OpenApi, openapi};
 
 /// The maximum size of a file; a larger one is refused before it is read.
@@ -133,59 +126,12 @@ fn bytes(reader: &mut dyn Read) -> Result<Vec<u8>, Reason> {
     }
 }
 
-/// The document as a CRD.
+/// Reads all EmbeddedSchemas that the paths lead to, and passes over other documents. `-` is `stdin`.
 ///
 /// # Errors
-/// It is none of `apiextensions.k8s.io/v1`, or cannot be read as one.
-pub fn crd(document: &Document) -> Result<Crd, SourceError> {
-    is_current_crd(document)?;
-    Crd::read(&document.json)
-        .map_err(|error| SourceError { origin: document.origin.clone(), reason: Reason::Crd(error) })
-}
-
-/// Makes sure that the document is a CRD of `apiextensions.k8s.io/v1`, without reading its schemas.
-///
-/// # Errors
-/// It is something else, or of another version.
-pub fn is_current_crd(document: &Document) -> Result<(), SourceError> {
-    let reason = match document.is_crd() {
-        false => Reason::NoCrd { found: document.what() },
-        true if document.api_version() == "apiextensions.k8s.io/v1" => return Ok(()),
-        true => Reason::OtherCrd { api_version: document.api_version().to_owned() },
-    };
-    Err(SourceError { origin: document.origin.clone(), reason })
-}
-
-/// The document as an object of any type.
-///
-/// # Errors
-/// It lacks `apiVersion`, `kind` or `metadata.name`.
-pub fn object(document: Document) -> Result<(Origin, Object), SourceError> {
-    named(document, &["name"])
-}
-
-/// The document as what `kubectl create` makes an object of: the API server may give it its name.
-///
-/// # Errors
-/// It lacks `apiVersion`, `kind`, or both of `metadata.name` and `metadata.generateName`.
-pub fn manifest(document: Document) -> Result<(Origin, Object), SourceError> {
-    named(document, &["name", "generateName"])
-}
-
-/// The document as an object that has a name in one of these fields.
-fn named(document: Document, fields: &[&str]) -> Result<(Origin, Object), SourceError> {
-    let is_named = |document: &Document| {
-        let metadata = document.json.get("metadata");
-        let mut names = fields.iter().filter_map(|field| metadata?.get(field));
-        names.any(Value::is_string)
-    };
-    let missing = match &document {
-        document if document.api_version().is_empty() => "apiVersion",
-        document if document.kind().is_empty() => "kind",
-        document if !is_named(document) => "metadata.name",
-        _ => return Ok((document.origin, Object::from(document.json))),
-    };
-    Err(SourceError { origin: document.origin, reason: Reason::NoObject { missing } })
+/// The first thing that is wrong.
+pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Embedded>, EmbeddedError> {
+    embedded(documents(paths, stdin)?)
 }
 
 #[cfg(test)]

@@ -34,35 +34,6 @@ fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
 }
 
 #[test]
-fn documents_become_crds_and_objects() {
-    let of = |text: &str| documents(&["-".into()], &mut text.as_bytes()).expect("YAML").remove(0);
-    let error = |text: &str| super::crd(&of(text)).expect_err("no CRD").to_string();
-    assert_eq!(
-        error("kind: Deployment\napiVersion: apps/v1"),
-        "stdin: contains no CustomResourceDefinition: found Deployment of apps/v1"
-    );
-    for version in ["v1beta1", "v2"] {
-        assert_eq!(
-            error(&format!("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/{version}")),
-            format!(
-                "stdin: is a CustomResourceDefinition of apiextensions.k8s.io/{version}; convert it to \
-                 apiextensions.k8s.io/v1"
-            )
-        );
-    }
-    assert!(
-        error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1")
-            .contains("spec is missing")
-    );
-    let lacking = super::object(of("kind: K\napiVersion: g/v1\nmetadata: {}")).expect_err("no name");
-    let unnamed = "stdin: is not a Kubernetes object: metadata.name is missing";
-    assert_eq!(lacking.to_string(), unnamed);
-    let generated = || of("kind: K\napiVersion: g/v1\nmetadata: {generateName: a-}");
-    assert_eq!(super::object(generated()).expect_err("no name").to_string(), unnamed);
-    assert!(super::manifest(generated()).is_ok());
-}
-
-#[test]
 fn templates_are_to_be_rendered() {
     let text = "\n{{- if .Values.crds }}\na: 1\n{{- end }}\n";
     assert_eq!(

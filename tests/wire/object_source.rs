@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use etch::cluster::{ObjectSource, Scope, Shown};
+use etch::cluster::{ObjectSource, Shown};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
+use etch_core::scope::Scope;
 use futures::StreamExt;
 
 use super::lists::{page, thing, things};

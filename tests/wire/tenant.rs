@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use etch::cluster::{Cluster, Scope};
+use etch::cluster::Cluster;
 use etch_core::engine::sweep::Form;
 use etch_core::namespaces::Namespaces;
+use etch_core::scope::Scope;
 use serde_json::{Value, json};
 
 use super::lists::things;

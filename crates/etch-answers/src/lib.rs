@@ -1,10 +1,30 @@
 //! What the commands of Etch answer: what they conclude from what was read, and how it is shown: tables,
 //! Markdown and HTML for people, JSON and YAML for programs.
 
+pub mod action;
+pub mod admit;
+pub mod audit;
+pub mod clean;
+pub mod documents;
+pub mod explain;
+pub mod failures;
+pub mod fill;
 pub mod html;
+pub mod impact;
 mod json;
+pub mod lint;
 pub mod markdown;
+pub mod once;
+pub mod persist;
 mod plain;
+pub mod plan;
+pub mod policy;
+pub mod rbac;
+pub mod resume;
+pub mod revert;
+pub mod sample;
+pub mod scope;
+pub mod status;
 mod style;
 mod table;
 
@@ -15,7 +35,7 @@ use serde::Serialize;
 pub use etch_core::words::counted;
 pub use json::write_json;
 pub use kube_manifests::write_document;
-pub use plain::{plain, shortened};
+pub use plain::{first, plain, shortened};
 pub use style::{Style, Tone};
 pub use table::{Cell, Table};
 

@@ -1,6 +1,12 @@
-//! Escapes control characters in text that Etch did not write, for terminals.
+//! Text that Etch did not write, in lines of its own: control characters are escaped, for terminals, and what
+//! is too long or too much is cut.
 
 use std::borrow::Cow;
+
+use etch_core::words;
+
+/// How many names a line shows.
+const NAMED: usize = 3;
 
 /// The text with control characters as `\u{1b}`, and line breaks as spaces: a file must not move the cursor
 /// of its reader.
@@ -25,6 +31,12 @@ pub fn shortened(text: &str, room: usize) -> String {
         None => text.to_owned(),
         Some(_) => text.chars().take(room - 1).chain(['…']).collect(),
     }
+}
+
+/// The first few names, and how many more there are.
+pub fn first(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+    let names: Vec<_> = names.into_iter().collect();
+    words::first(&names, names.len() as u64, NAMED)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! | [`engine`] | the life of one CRD: passes, the steady state, conditions and report |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`prediction`], [`obstacle`] | what the operator is going to do, by what it reported |
-//! | [`namespaces`] | to which namespaces reads are limited |
+//! | [`namespaces`], [`scope`] | to which namespaces reads are limited |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`] | what users read |
 //! | [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
 //! | [`shell`] | what users paste |
@@ -51,6 +51,7 @@ pub mod prediction;
 pub mod rbac;
 pub mod refusal;
 pub mod report;
+pub mod scope;
 pub mod selection;
 pub mod served_elsewhere;
 pub mod shell;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::str::FromStr;
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -101,6 +102,20 @@ pub struct Account {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl FromStr for Account {
+    type Err = String;
+
+    /// Reads `NAMESPACE:NAME`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains(':') => {
+                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("expected NAMESPACE:NAME, such as etch-system:etch".to_owned()),
+        }
+    }
 }
 
 /// The ClusterRole that grants exactly this. Two grants for the same objects become one that allows both.

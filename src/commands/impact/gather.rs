@@ -1,36 +1,32 @@
 //! Reads what is compared: the CRDs before and after an upgrade, and their objects, and looks at each.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
-use etch::cluster::etcd::{decode, definition};
-use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
+use etch::cluster::etcd::{RawValue, decode, definition};
+use etch::cluster::{Cluster, ObjectSource, ReadError, Shown, Witnesses, crds};
 use etch::source;
-use etch::source::{Origin, SourceError};
-use etch_core::crd::{Crd, Resource, Version};
-use etch_core::impact::{Problem, Upgrade};
-use etch_core::object::Object;
+use etch_answers::failures::{remedy, way_out};
+use etch_answers::impact::given::{self, Given, before_upgrade, is_served, labels_after};
+use etch_answers::impact::{CrdImpact, Found, Looked, settling};
+use etch_answers::policy::Known;
+use etch_answers::scope;
+use etch_core::crd::Crd;
+use etch_core::impact::Upgrade;
 use etch_core::plan::Record;
 use etch_core::prediction::{record_of, upgrade_under_policy};
+use etch_core::scope::Scope;
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use kube_crd_validation::crd::Release;
-use kube_structural_schema::json::{DEPTH, Json};
-use kube_structural_schema::schema::DEEPEST;
-use serde_json::{Value, json};
+use kube_structural_schema::json::Json;
 
 use super::super::etcd::{evidence, report_on};
-use super::super::failures::{remedy, way_out};
-use super::super::once::Once;
-use super::super::policy::{Known, Labels, first, labels};
 use super::super::skipped::without_parts;
-use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
-use super::crd_impact::CrdImpact;
-
+use super::super::{Before, documents_before, none_of, serves_its_objects};
 use crate::commands::streams::note;
 
 /// The sources of everything except the CRDs after the upgrade.
@@ -51,28 +47,6 @@ pub(crate) struct Sources<'a> {
     pub(crate) cluster: Option<Cluster>,
     /// How many objects are named.
     pub(crate) limit: Option<usize>,
-}
-
-/// What an upgrade of one CRD does, and the CRDs that were compared.
-pub(crate) struct Looked {
-    pub(crate) impact: CrdImpact,
-    pub(crate) new: Given,
-    /// The CRD as the cluster or the snapshot has it.
-    pub(crate) present: Option<(Json, Crd)>,
-    /// The options of `etch persist` that have it settle before the upgrade what etcd holds, with a space
-    /// before each. `None` where it writes no object: no version gives defaults.
-    pub(crate) settling: Option<&'static str>,
-    /// The option that limits a command to the namespace that was looked at, with a space before it.
-    pub(crate) within: String,
-}
-
-/// See [`Looked::settling`].
-fn settling(impact: &CrdImpact, old: &Crd, new: &Crd) -> Option<&'static str> {
-    let of_place_in_etcd: Vec<Problem> = Problem::of_place_in_etcd(old, new).collect();
-    match impact.tally.summary.keys().any(|place| place.is_one_of(&of_place_in_etcd)) {
-        true => Some(" --every-object"),
-        false => old.gives_defaults().then_some(""),
-    }
 }
 
 impl Sources<'_> {
@@ -196,68 +170,18 @@ impl Sources<'_> {
             let mut pages = source.pages(vec![old.resource()], scope);
             while let Some(page) = pages.try_next().await.map_err(failed)? {
                 for shown in page.objects {
-                    impact.look(&upgrade, old, &record, shown);
+                    match shown {
+                        Shown::View(object) => impact.view(&upgrade, old, &record, &object),
+                        Shown::Written(object) => impact.written(&upgrade, old, &record, &object),
+                        Shown::Stored(identity, RawValue { bytes, revision, .. }) => {
+                            impact.stored(&upgrade, old, &record, identity, (&bytes, revision));
+                        }
+                    }
                 }
             }
         }
         Ok(())
     }
-}
-
-/// The CRD of a file as the cluster has it before the upgrade, with the versions at which objects may be
-/// stored. Only `status.storedVersions` shows these: where it lists none, as in manifests, any served version
-/// is one.
-fn before_upgrade(written: &Json, present: Option<&Json>) -> Json {
-    let mut crd = match present {
-        Some(present) => with_status(written, present),
-        None => written.clone(),
-    };
-    if crd["status"]["storedVersions"].as_array().is_none_or(Vec::is_empty) {
-        let versions = written["spec"]["versions"].as_array().into_iter().flatten();
-        let is_stored = |version: &&Value| version["served"] == true || version["storage"] == true;
-        let names: Vec<Value> = versions.filter(is_stored).map(|version| version["name"].clone()).collect();
-        crd["status"] = json!({ "storedVersions": names });
-    }
-    crd
-}
-
-/// A CRD from a file with the status that the cluster has.
-pub(crate) fn with_status(crd: &Json, installed: &Json) -> Json {
-    let mut crd = crd.clone();
-    if let Some(fields) = crd.as_object_mut() {
-        fields.insert("status".to_owned(), installed["status"].clone());
-    }
-    crd
-}
-
-/// The labels that a CRD has after the upgrade: those of the cluster stay, except where the upgrade has
-/// others.
-fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
-    let mut labels = present.map(|present| labels(present)).unwrap_or_default();
-    labels.extend(new.clone());
-    labels
-}
-
-/// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.
-fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
-    let version = &old.storage().name;
-    if !served.version(version).is_some_and(|version| version.served) {
-        bail!(
-            "{}: the cluster does not serve {version}, the storage version of --old; without --old the CRD \
-             of the cluster is the one that is compared",
-            old.name()
-        );
-    }
-    Ok(())
-}
-
-/// A CRD from a file.
-pub(crate) struct Given {
-    pub(crate) crd: Crd,
-    pub(crate) labels: Labels,
-    pub(crate) written: Json,
-    /// The document.
-    pub(crate) origin: Origin,
 }
 
 /// The CRDs before, by name: those of files, or of a revision at the paths of the files after; `None` if no
@@ -283,42 +207,12 @@ pub(crate) fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Resu
 }
 
 fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Given>> {
-    let (mut found, mut once) = (BTreeMap::new(), Once::default());
     let other = documents.first().map(source::Document::what);
-    for document in without_parts(documents)?.into_iter().filter(source::Document::is_crd) {
-        let crd = source::crd(&document)?;
-        if !once.is_first(format!("CRD {}", crd.name()), &document)? {
-            continue;
-        }
-        if let Some(Version { name, .. }) =
-            crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
-        {
-            bail!(
-                "{}: the schema of version {name} is nested more than {DEEPEST} levels deep",
-                document.origin
-            );
-        }
-        let labels = labels(&document.json);
-        let source::Document { json: written, origin, .. } = document;
-        found.insert(crd.name().to_owned(), Given { crd, labels, written, origin });
-    }
+    let found = given::among(without_parts(documents)?)?;
     if found.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));
     }
     Ok(found)
-}
-
-/// The CRDs that only the old files have.
-pub(crate) fn gone(old: Option<&BTreeMap<String, Given>>, new: &BTreeMap<String, Given>) -> Vec<String> {
-    let gone = old.into_iter().flat_map(BTreeMap::keys).filter(|name| !new.contains_key(*name));
-    gone.cloned().collect()
-}
-
-/// What their absence may mean: where a tool prunes what its manifests no longer have, it is their end.
-pub(crate) fn about_gone(gone: &[String]) -> Option<String> {
-    let names = first(gone);
-    let means = "which --old has: a tool that prunes deletes such a CRD with all its objects";
-    (!gone.is_empty()).then(|| format!("-f lacks {names}, {means}"))
 }
 
 /// Takes out the CRDs that have no objects in the scope.
@@ -348,127 +242,14 @@ pub(super) fn objects(
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<ObjectSource> {
     let mut found = Found::default();
-    let mut other = None;
-    let crd_of = |api_version: &str, kind: &str| {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let mut all = crds.values().map(|given| &given.crd);
-        all.find(|crd| crd.group() == group && crd.kind() == kind)
-    };
-    let mut take = |document: Result<source::Document, SourceError>| {
-        let document = match document {
-            Ok(document) => document,
-            Err(error) => {
-                let origin = error.origin.clone();
-                let object = error.too_deep()?;
-                let text = |field: &str| object.json()[field].as_str().unwrap_or_default();
-                let kind = text("kind");
-                match crd_of(text("apiVersion"), kind) {
-                    Some(crd) => found.add(origin, object, crd, scope)?,
-                    None => {
-                        let what = if kind.is_empty() { "something without a kind" } else { kind };
-                        let deep = || Some(format!("{what}, nested more than {DEPTH} levels deep"));
-                        other = other.take().or_else(deep);
-                    }
-                }
-                return Ok(());
-            }
-        };
-        match crd_of(document.api_version(), document.kind()) {
-            Some(crd) => {
-                let (origin, object) = source::object(document)?;
-                found.add(origin, object, crd, scope)?;
-            }
-            None => other = other.take().or_else(|| Some(document.what())),
-        }
-        anyhow::Ok(())
-    };
     let mut taken = Ok(());
     source::each(paths, stdin, &mut |document| {
-        taken = take(document);
+        taken = found.take(document, crds, scope);
         if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     taken?;
     if found.objects.is_empty() && !paths.is_empty() {
-        bail!(none_of("object of the CRDs that are upgraded", paths, other));
+        bail!(none_of("object of the CRDs that are upgraded", paths, found.other));
     }
     Ok(ObjectSource::Files(found.objects))
-}
-
-/// The name of the CRD of an object, and the object's namespace and name.
-type ObjectKey = (String, Option<String>, String);
-
-/// The objects of files, by group and plural.
-#[derive(Default)]
-struct Found {
-    objects: BTreeMap<(String, String), Vec<Object>>,
-    /// The place of each object among those of its resource, and the document that it is from.
-    known: BTreeMap<ObjectKey, (usize, Origin)>,
-}
-
-impl Found {
-    /// Handles an object, if it is in the scope. Another document of the same object counts once with it.
-    ///
-    /// # Errors
-    /// The other document differs: nothing shows which of them the cluster has.
-    fn add(&mut self, origin: Origin, object: Object, crd: &Crd, scope: &Scope) -> anyhow::Result<()> {
-        let Resource { group, plural, .. } = crd.resource();
-        let objects = self.objects.entry((group, plural)).or_default();
-        if object.namespace().is_some() && !scope.contains(object.namespace()) {
-            return Ok(());
-        }
-        let namespace = object.namespace().map(str::to_owned);
-        match self.known.entry((crd.name().to_owned(), namespace, object.name().to_owned())) {
-            Entry::Occupied(known) => {
-                let (index, first) = known.get();
-                if *objects[*index].json() != *object.json() {
-                    let (kind, name) = (crd.kind(), object.identity());
-                    bail!(
-                        "{origin}: {kind} {name} is also in {first}, with another content; give one of them"
-                    );
-                }
-            }
-            Entry::Vacant(new) => {
-                new.insert((objects.len(), origin));
-                objects.push(object);
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_versions_that_may_be_stored_are_those_of_the_cluster_or_else_all_that_are_served() {
-        let version = |name: &str, served: bool, storage: bool| {
-            let schema = json!({ "openAPIV3Schema": { "type": "object" } });
-            json!({ "name": name, "served": served, "storage": storage, "schema": schema })
-        };
-        let versions =
-            [version("v1alpha1", false, false), version("v1beta1", true, false), version("v1", true, true)];
-        let file = Json::from(json!({
-            "metadata": { "name": "things.example.com" },
-            "spec": {
-                "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
-                "versions": versions,
-            },
-        }));
-        let elsewhere = |file: &Json, present: Option<&Json>| {
-            let crd = Crd::read(&before_upgrade(file, present)).expect("a CRD");
-            crd.versions_elsewhere().map(str::to_owned).collect::<Vec<_>>()
-        };
-        assert_eq!(elsewhere(&file, None), ["v1beta1"]);
-        let with = |stored: Value| {
-            let mut crd = file.clone();
-            crd["status"] = json!({ "storedVersions": stored });
-            crd
-        };
-        let (only, old) = (with(json!(["v1"])), with(json!(["v1alpha1", "v1"])));
-        assert_eq!(elsewhere(&with(json!([])), None), ["v1beta1"], "as older controller-gen writes it");
-        assert_eq!(elsewhere(&only, None), [""; 0]);
-        assert_eq!(elsewhere(&file, Some(&old)), ["v1alpha1"]);
-        assert_eq!(elsewhere(&only, Some(&old)), ["v1alpha1"], "the cluster knows better than the file");
-    }
 }

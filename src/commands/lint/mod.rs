@@ -2,27 +2,21 @@
 //! for Go types.
 
 mod check;
-mod document;
-mod exceptions;
-mod place;
-mod print;
 mod publishing;
-mod sarif;
 
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgGroup, Args, Command, ValueEnum};
-use etch_answers::{Style, Table};
+use etch_answers::lint::{Checked, Located, document, exceptions, print, sarif};
 use etch_lint::{Rule, Severity};
 use kube_crd_validation::crd::Release;
 
-use self::check::{Checked, Located, embedded, files, go, live, live_types, not_compared, old, openapi};
-use self::document::document;
+use self::check::{accepted, embedded, files, go, live, live_types, not_compared, old, openapi};
 use super::skipped::note_skipped;
 use super::{failure, one_stdin};
 use crate::commands::emit::{emit_object, ended};
@@ -124,12 +118,11 @@ impl Lint {
             return Ok(Outcome::Clean);
         }
         one_stdin(self.files.iter().chain(&self.old).chain(&self.exceptions))?;
-        let exceptions = exceptions::read(&self.exceptions)?;
+        let exceptions = accepted(&self.exceptions).context("--exceptions")?;
         let releases =
             if self.kubernetes.is_empty() { Release::ALL.to_vec() } else { self.kubernetes.clone() };
         let with_lines = matches!(self.output, Output::Sarif | Output::Github);
-        let mut checked =
-            Checked { old: old(&self.old, &self.files)?, releases, with_lines, ..Checked::default() };
+        let mut checked = Checked::new(old(&self.old, &self.files)?, releases, with_lines);
         if self.openapi && self.live {
             live_types(&mut checked, global)?;
         } else if self.openapi {
@@ -161,8 +154,8 @@ impl Lint {
         checked.findings.retain(|located| located.finding.rule.severity >= least);
         match self.output {
             Output::Table => print::table(out, &global.style(), &checked, self.severity.map(Severity::from))?,
-            Output::Json => emit_object(out, Format::Json, &document(&checked))?,
-            Output::Yaml => emit_object(out, Format::Yaml, &document(&checked))?,
+            Output::Json => emit_object(out, Format::Json, &document::document(&checked))?,
+            Output::Yaml => emit_object(out, Format::Yaml, &document::document(&checked))?,
             Output::Sarif => emit_object(out, Format::Json, &sarif::log(&checked.findings))?,
             Output::Github => print::github(out, &checked)?,
         }
@@ -173,20 +166,11 @@ impl Lint {
 }
 
 fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
-    if code == "all" {
-        let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"]);
-        for rule in etch_lint::rules() {
-            table.row([
-                rule.code.into(),
-                rule.name.into(),
-                rule.severity.as_str().into(),
-                rule.summary.into(),
-            ]);
-        }
-        return Ok(table.write(out, &Style::default())?);
+    match code {
+        "all" => print::rules(out)?,
+        code => print::rule(out, rule(code).map_err(anyhow::Error::msg)?)?,
     }
-    let Rule { code, name, severity, summary, help, .. } = rule(code).map_err(anyhow::Error::msg)?;
-    Ok(writeln!(out, "{code} {name} ({severity}): {summary}\n\n{help}")?)
+    Ok(())
 }
 
 fn rule(code: &str) -> Result<&'static Rule, String> {

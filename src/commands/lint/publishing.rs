@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use etch::cluster::{Cluster, OpenApiIndex};
+use etch_answers::lint::Checked;
 use etch_lint::{Finding, lint_published};
 use kube_structural_schema::json::{Json, has_field};
 use serde_json::Value;
-
-use super::check::Checked;
 
 use crate::commands::streams::note;
 

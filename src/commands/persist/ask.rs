@@ -4,12 +4,13 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::bail;
-use etch::cluster::Scope;
+use etch_answers::persist::policy_warnings;
+use etch_answers::scope;
 use etch_answers::{counted, plain};
+use etch_core::scope::Scope;
 
+use super::Persist;
 use super::choose::Chosen;
-use super::{Persist, policy_warnings};
-use crate::commands::scope;
 use crate::commands::streams::stderr;
 
 impl Persist {

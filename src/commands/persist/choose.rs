@@ -1,13 +1,19 @@
 //! Which CRDs are to be processed.
 //! Their schemas are not held: each is read again when it is its turn.
 
-use etch::cluster::{Cluster, ResolveError, Scope};
+use etch::cluster::{Cluster, ResolveError};
+use etch_answers::failures::error_text;
+use etch_answers::persist::policy_warnings;
+use etch_answers::policy::{Known, Unread};
+use etch_answers::scope;
+use etch_core::api::labels;
 use etch_core::crd::{Crd, Resource};
+use etch_core::scope::Scope;
 
-use super::{Persist, policy_warnings};
-use crate::commands::policy::{Known, Unread, labels};
+use super::Persist;
+use crate::commands::crds_named;
+use crate::commands::policy;
 use crate::commands::streams::note;
-use crate::commands::{crds_named, error_text, scope};
 
 /// A CRD that is to be processed.
 pub(super) struct Chosen {
@@ -26,12 +32,10 @@ impl Persist {
     /// One that was named is none, or cannot have objects in the scope: nothing is to be done at all then.
     pub(super) async fn choose(&self, cluster: &Cluster, scope: &Scope) -> anyhow::Result<Vec<Chosen>> {
         let is_named = !self.crds.is_empty();
-        let (known, unread) = match Known::of(cluster).await {
-            Ok(known) => match known.unread() {
-                Some(Unread::Refused(error)) => (Known::default(), Some(error.clone())),
-                _ => (known, None),
-            },
-            Err(error) => (Known::default(), Some(error_text(&error))),
+        let (known, unread) = match policy::of(cluster).await {
+            Ok(Known::Unread(Unread::Refused(error))) => (Known::default(), Some(error)),
+            Ok(known) => (known, None),
+            Err(error) => (Known::default(), Some(error_text(&*error))),
         };
         // Without any policy, Etch is not set up in this cluster.
         let has_policies = known.policies().is_some_and(|policies| !policies.is_empty());

@@ -2,10 +2,7 @@
 
 mod ask;
 mod choose;
-mod place;
 mod plan;
-mod policy_warnings;
-mod print;
 mod progress;
 mod resume;
 
@@ -14,31 +11,35 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
-use etch::operator::{self, Pass, Passed};
+use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Witnesses};
+use etch::operator::{self, Pass};
+use etch_answers::failures;
+use etch_answers::failures::error_text;
+use etch_answers::persist::{self as answer, CrdPass, UNSERVED, place, unrecorded};
 use etch_answers::plain;
+use etch_answers::scope;
 use etch_core::api::Counts;
-use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
+use etch_core::engine::by_hand::Passed;
 use etch_core::plan::{Clock, HiddenFields, Ownership, Record, Terms};
 use etch_core::prediction::changes_by_hand;
 use etch_core::rbac::Verb;
 use etch_core::report::checkpoint::on_record;
+use etch_core::scope::Scope;
 use etch_core::selection::Selection;
 use jiff::Timestamp;
 use kube_structural_schema::schema::rules::crd::judge;
 use parking_lot::Mutex;
 
 use self::choose::Chosen;
-use self::plan::Plans;
 use self::progress::Line;
 use super::etcd::{evidence, report_on};
-use super::failures::{self, Failure};
-use super::sample::LimitArg;
 use super::signals::Signals;
-use super::{error_text, failure, scope, serves_its_objects};
+use super::values::LimitArg;
+use super::{failure, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
+use crate::commands::namespace;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::{note, stderr};
 use crate::commands::values::{PaceArg, in_flight};
@@ -158,25 +159,6 @@ impl Left {
     }
 }
 
-/// What is reported of one CRD.
-#[derive(Default)]
-struct CrdPass {
-    crd: String,
-    passed: Passed,
-    plans: Plans,
-    /// Where policies forbid it.
-    warnings: Vec<String>,
-    /// Why the CRD does not record for later commands what was proved.
-    unrecorded: Option<String>,
-    /// The object behind which it began.
-    after: Option<String>,
-    error: Option<String>,
-    /// The command with which to continue, where it was not completed.
-    resume: Option<String>,
-    /// Whether it was interrupted.
-    is_ended: bool,
-}
-
 /// Everything that passes over several CRDs share.
 struct Work<'a> {
     cluster: &'a Cluster,
@@ -190,7 +172,7 @@ impl Persist {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let scope = global.scope()?;
         let cluster = Cluster::connect(&global.target()).await?.paced(self.pace.into());
-        scope::exists(&cluster, &scope).await?;
+        namespace::exists(&cluster, &scope).await?;
         let chosen = self.choose(&cluster, &scope).await?;
         let after = self.begin_after(&cluster, &scope, chosen.first()).await?;
         self.announce(&scope, &chosen)?;
@@ -206,7 +188,7 @@ impl Persist {
                 CrdPass { crd: name.clone(), warnings: warnings.clone(), after, ..CrdPass::default() };
             let processed = self.process(&work, &mut crd_pass, &left, resource.as_ref().err()).await;
             if let Err(error) = processed {
-                crd_pass.error = Some(error_text(&error));
+                crd_pass.error = Some(error_text(&*error));
             }
             let is_ended = crd_pass.is_ended;
             if let Some(lost) = &crd_pass.passed.lost {
@@ -226,16 +208,24 @@ impl Persist {
             return Err(failure(failures));
         }
         let not_begun = (chosen.len() - all.len()) as u64;
-        let document = || print::document(&all, not_begun, &work.scope, self.dry_run);
+        let document = || answer::document(&all, not_begun, &work.scope, self.dry_run);
         emit(out, self.output, document, |out| match (all.is_empty(), self.crds.is_empty()) {
             (true, true) => writeln!(out, "No CRD has defaults."),
             (true, false) => writeln!(out, "No such CRD."),
             _ => {
                 let limit = self.limit.of(self.output);
-                print::table(out, &global.style(), &all, not_begun, self.dry_run, limit)
+                answer::table(out, &global.style(), &all, not_begun, self.dry_run, limit)
             }
         })?;
-        ended(failures, all.iter().all(|crd_pass| crd_pass.is_clean(&self.allow)))
+        ended(
+            failures,
+            all.iter().all(|crd_pass| crd_pass.is_complete() && self.allows(&crd_pass.passed.counts)),
+        )
+    }
+
+    /// Whether objects are left as they are only where they may be.
+    fn allows(&self, counts: &Counts) -> bool {
+        Left::value_variants().iter().all(|left| self.allow.contains(left) || left.number(counts) == 0)
     }
 
     /// The object behind which the first CRD is begun.
@@ -250,7 +240,8 @@ impl Persist {
             Ok(resource) => resource,
             Err(why) => bail!("--after {after}: {}: {why}", first.name),
         };
-        let place = place::place(after, first.is_namespaced, scope)?;
+        let place = place::place(after, first.is_namespaced, scope)
+            .map_err(|why| anyhow!("--after {after}: {why}"))?;
         let (namespace, name) = place::parts(&place);
         // If Etch may not read it, it is not needed.
         if let Ok(None) = cluster.object_named(resource, namespace, name).await {
@@ -291,7 +282,7 @@ impl Persist {
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
-        let unreadable = |error: anyhow::Error| anyhow!(failures::of_objects(&error, &crd, &document));
+        let unreadable = |error: anyhow::Error| anyhow!(failures::of_objects(&*error, &crd, &document));
         let report = report_on(work.cluster, &crd).await?;
         let mut witnesses = Witnesses::default();
         let mut record =
@@ -382,52 +373,5 @@ impl Persist {
             selection: Selection::default(),
             writes_status: false,
         }
-    }
-}
-
-/// Why a pass over every object proves nothing about versions.
-const UNSERVED: &str = "not recorded at which version the objects are stored: the CRD was changed less than \
-    11 minutes ago, or its managedFields do not show when, and an API server that lags behind may store \
-    objects at another version; run it again later";
-
-/// Why a pass leaves no record, and what follows from that.
-fn unrecorded(error: &CallError, is_every_object: bool) -> String {
-    let why = match error.code() {
-        Some(403) => "you may not patch the CRD".to_owned(),
-        _ => error.to_string(),
-    };
-    let unknown = match is_every_object {
-        true => {
-            "other commands and the guard cannot know that these objects are stored at the storage version"
-        }
-        false => {
-            "for some minutes after a change of the schema, other commands cannot know that these objects \
-             store their defaults"
-        }
-    };
-    format!("not recorded, because {why}: {unknown}")
-}
-
-impl CrdPass {
-    /// Whether it failed before anything was read.
-    fn is_nothing(&self) -> bool {
-        let Passed { counts, dropped, .. } = &self.passed;
-        self.error.is_some() && self.resume.is_none() && counts.objects == 0 && dropped.is_empty()
-    }
-
-    fn is_clean(&self, allowed: &[Left]) -> bool {
-        let counts = self.passed.counts;
-        let may_stay = |left: &Left| allowed.contains(left) || left.number(&counts) == 0;
-        counts.unknown + counts.due + counts.unproved == 0
-            && Left::value_variants().iter().all(may_stay)
-            && self.passed.verified
-            && self.passed.lost.is_none()
-    }
-
-    /// Why it was not completed, and how to continue.
-    fn failure(&self) -> Option<Failure> {
-        let error = self.error.clone()?;
-        let resume = self.resume.as_ref().map(|resume| format!("; to resume: {resume}"));
-        Some(Failure { crd: self.crd.clone(), error, resume: resume.unwrap_or_default() })
     }
 }

@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use etch::operator::Progress;
-use etch_answers::{counted, plain};
+use etch_answers::persist::in_words;
+use etch_answers::plain;
+use etch_core::engine::by_hand::Progress;
 
 use crate::commands::streams::note;
 
@@ -29,7 +30,7 @@ impl Line {
             }
         } else if io::stderr().is_terminal() {
             self.is_shown = true;
-            let text = text(&progress);
+            let text = in_words(&progress);
             // A write error does not stop the pass.
             let _ = write!(io::stderr(), "\r\u{1b}[K{}: {text}", plain(&self.crd));
         }
@@ -42,35 +43,5 @@ impl Line {
             let _ = write!(io::stderr(), "\r\u{1b}[K");
         }
         self.last.clone()
-    }
-}
-
-fn text(progress: &Progress) -> String {
-    let Progress { counts, left_out, expected, verifies, migration: _ } = progress;
-    let objects = match expected {
-        Some(expected) => {
-            format!("{} of {}", counts.objects, counted(expected.saturating_sub(*left_out), "object"))
-        }
-        None => counted(counts.objects, "object"),
-    };
-    let doing = if *verifies { "verified" } else { "processed" };
-    format!("{objects} {doing}, {} written", counts.written)
-}
-
-#[cfg(test)]
-mod tests {
-    use etch_core::api::Counts;
-
-    use super::*;
-
-    #[test]
-    fn a_total_is_shown_where_it_is_known() {
-        let counts = Counts { objects: 70, written: 60, ..Counts::default() };
-        let mut progress = Progress { counts, left_out: 20, expected: Some(120), ..Progress::default() };
-        assert_eq!(text(&progress), "70 of 100 objects processed, 60 written");
-        (progress.expected, progress.verifies) = (None, true);
-        assert_eq!(text(&progress), "70 objects verified, 60 written");
-        progress = Progress { expected: Some(1), ..Progress::default() };
-        assert_eq!(text(&progress), "0 of 1 object processed, 0 written");
     }
 }

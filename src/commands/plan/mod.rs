@@ -2,28 +2,25 @@
 //! The library decides which steps there are.
 
 mod apply;
-mod print;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch::cluster::{Cluster, ObjectSource};
+use etch_answers::impact::Looked;
+use etch_answers::impact::given::{about_gone, gone};
+use etch_answers::plan::{Planned, Typed, print};
+use etch_answers::policy::Known;
 use etch_core::call_error::CallError;
-use etch_core::crd::Crd;
-use etch_core::refusal::Refusal;
-use etch_core::shell::quoted;
-use etch_core::upgrade::digest_of_refusal;
-use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
-use kube_structural_schema::json::Json;
+use etch_core::scope::Scope;
+use etch_lint::upgrade_plan::{DryRun, applicable};
 
-use super::impact::crd_impact::CrdImpact;
-use super::impact::gather::{Looked, Sources, about_gone, given, given_before, gone, with_status};
-use super::impact::print::persist_flags;
+use super::impact::gather::{Sources, given, given_before};
 use super::one_stdin;
-use super::policy::{Known, PolicyArg};
+use super::policy::{self, PolicyArg};
 use super::program::program;
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Discussed, Global};
@@ -70,15 +67,6 @@ pub(crate) struct Plan {
     output: Discussed,
 }
 
-/// What is planned for one CRD.
-struct Planned {
-    impact: CrdImpact,
-    /// Whether the objects were looked at.
-    has_objects: bool,
-    dry_run: DryRun,
-    plan: UpgradePlan,
-}
-
 impl Plan {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         one_stdin([&self.new, &self.old, &self.policy.files].into_iter().flatten())?;
@@ -94,7 +82,7 @@ impl Plan {
         };
         let policies = match (policies, &cluster) {
             (Some(policies), _) => policies,
-            (None, Some(cluster)) => Known::of(cluster).await?,
+            (None, Some(cluster)) => policy::of(cluster).await?,
             (None, None) => Known::default(),
         };
         let sources = Sources {
@@ -108,16 +96,25 @@ impl Plan {
             cluster,
             limit: Some(0),
         };
-        let apply = apply::files(&self.new, new.values().map(|given| &given.origin));
+        let typed = Typed {
+            etch: program(),
+            new: &self.new,
+            old: &self.old,
+            apply: apply::files(&self.new, new.values().map(|given| &given.origin)),
+            cluster: global.flags_of_cluster(),
+        };
         let looked = sources.look_at(new).await?;
-        sources.policies.announce()?;
+        policy::announce(&sources.policies)?;
         let mut all = Vec::new();
         for looked in looked {
             let dry_run = match &sources.cluster {
                 Some(cluster) => dry_run(cluster, &looked).await?,
                 None => DryRun::NotAsked,
             };
-            all.push(self.planned(global, &sources, looked, dry_run, apply.as_deref())?);
+            let name = looked.new.crd.name().to_owned();
+            let given = sources.given_before(&name).map(|given| &given.written);
+            let planned = Planned::new(looked, given, self.live, dry_run, &typed);
+            all.push(planned.with_context(|| format!("the CRD {name}"))?);
         }
         emit(
             out,
@@ -128,87 +125,7 @@ impl Plan {
                 _ => print::table(out, &global.style(), &all),
             },
         )?;
-        ended(Vec::new(), all.iter().all(|planned| planned.plan.is_clean()))
-    }
-
-    fn planned(
-        &self,
-        global: &Global,
-        sources: &Sources<'_>,
-        looked: Looked,
-        dry_run: DryRun,
-        apply: Option<&str>,
-    ) -> anyhow::Result<Planned> {
-        let Looked { impact, new, present, .. } = looked;
-        let name = new.crd.name();
-        let from_file = sources.given_before(name).map(|given| &given.written);
-        let installed = present.as_ref().map(|(document, _)| document);
-        let old = match (from_file, installed) {
-            // It is new there.
-            (_, None) if self.live => None,
-            // Only a cluster knows which versions are stored.
-            (Some(written), Some(installed)) => Some(with_status(written, installed)),
-            (Some(written), None) => Some(written.clone()),
-            (None, installed) => installed.cloned(),
-        };
-        let read = old.as_ref().map(Crd::read).transpose().with_context(|| format!("the CRD {name}"))?;
-        let objects = Some(&impact.tally).filter(|_| self.live && present.is_some());
-        let rules = &impact.rules;
-        let settings = rules.settings();
-        let policy = Policy {
-            name: settings.map(|settings| settings.policy.as_str()),
-            writes: settings.is_some() && rules.idle().is_none(),
-            idle: rules.idle(),
-            terms: rules.terms(),
-            follow: settings.map(|settings| &settings.follow[..]).unwrap_or_default(),
-            settle: settings.map(|settings| settings.settle).unwrap_or_default(),
-            canary: settings.and_then(|settings| settings.canary),
-        };
-        let is_from_cluster = from_file.is_none() && old.is_some();
-        let words = Words {
-            apply: apply.map(str::to_owned),
-            ..self.words(global, persist_flags(&rules.terms()).to_owned(), is_from_cluster.then_some(name))
-        };
-        let plan = UpgradePlan::new(&Upgrade {
-            old: old.as_ref().zip(read.as_ref()),
-            new: (&new.written, &new.crd),
-            refusals: &impact.refusals,
-            dry_run: &dry_run,
-            incompatible: &impact.incompatible,
-            schemas: &impact.schemas,
-            objects,
-            policy,
-            words: &words,
-        });
-        Ok(Planned { impact, has_objects: self.live, dry_run, plan })
-    }
-
-    /// The words of the commands that a plan names. `installed` is the CRD that the cluster has, if the new
-    /// one is compared with that.
-    fn words(&self, global: &Global, persist: String, installed: Option<&str>) -> Words {
-        let path = |path: &PathBuf| quoted(&path.display().to_string());
-        let listed = |option: &str, paths: &[PathBuf]| -> String {
-            paths.iter().map(|file| format!(" {option} {}", path(file))).collect()
-        };
-        let cluster = global.flags_of_cluster();
-        let (etch, old) = (program(), listed("--old", &self.old));
-        let read = installed.map(|name| format!("kubectl get crd {}{cluster} --output yaml", quoted(name)));
-        let lint = lint_command(&etch, read.as_deref(), &old, &self.new);
-        let new = listed("-f", &self.new).trim_start().to_owned();
-        Words { etch, new, apply: None, lint, cluster, old, persist }
-    }
-}
-
-/// The comparison by `etch lint` with the CRD that a command reads from the cluster, or else with the `old`
-/// ones.
-fn lint_command(etch: &str, read: Option<&str>, old: &str, new: &[PathBuf]) -> String {
-    // Standard input is read once.
-    let is_taken = new.iter().any(|file| file == Path::new("-"));
-    let new: String = new.iter().map(|file| format!(" {}", quoted(&file.display().to_string()))).collect();
-    match read {
-        Some(read) if is_taken => format!("{etch} lint --old <({read}){new}"),
-        Some(read) => format!("{read} | {etch} lint --old -{new}"),
-        None => format!("{etch} lint{old}{new}"),
+        ended(Vec::new(), all.iter().all(Planned::is_clean))
     }
 }
 
@@ -224,89 +141,10 @@ async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
     }
     Ok(match answer {
         Ok(answer) => {
-            match looked.present.as_ref().is_some_and(|(present, _)| is_unchanged(present, &answer)) {
-                true => DryRun::SameAsInstalled,
-                false => DryRun::Accepted { conflicts },
-            }
+            let present = looked.present.as_ref().map(|(present, _)| present);
+            DryRun::answered(present, &answer, conflicts)
         }
-        Err(CallError::Refused(refusal)) => refused(&refusal, conflicts),
+        Err(CallError::Refused(refusal)) => DryRun::refused(&refusal, conflicts),
         Err(error) => return Err(error).with_context(|| format!("the CRD {name}: dry run")),
     })
-}
-
-/// Whether the answer to a dry run is the CRD that is there. Labels and annotations do not count in its
-/// generation.
-fn is_unchanged(present: &Json, answer: &Json) -> bool {
-    let has_generation = present["metadata"]["generation"].is_i64();
-    let is_same = |field| present["metadata"][field] == answer["metadata"][field];
-    has_generation && ["generation", "labels", "annotations"].into_iter().all(is_same)
-}
-
-/// What the refusal of a CRD is, where `conflicts` is whether it came only after a conflict of owners.
-fn refused(refusal: &Refusal, conflicts: bool) -> DryRun {
-    if let Some(digest) = digest_of_refusal(refusal) {
-        return DryRun::Guarded { refusal: refusal.to_string(), digest: digest.to_owned(), conflicts };
-    }
-    match matches!(refusal.code, 400 | 422) || refusal.refused_by().is_some() {
-        true => {
-            let fields = refusal.fields.iter().map(|field| format!("; {field}"));
-            DryRun::Refused(format!("{refusal}{}", fields.collect::<String>()))
-        }
-        false => DryRun::Failed(refusal.to_string()),
-    }
-}
-
-/// The CRD as kubectl applies it: without what belongs to the server.
-fn applicable(crd: &Json) -> Json {
-    let mut crd = crd.clone();
-    if let Some(fields) = crd.as_object_mut() {
-        fields.remove("status");
-    }
-    if let Some(metadata) = crd["metadata"].as_object_mut() {
-        for name in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"] {
-            metadata.remove(name);
-        }
-    }
-    crd
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use kube_structural_schema::json::Json;
-    use serde_json::{Value, json};
-
-    use super::{is_unchanged, lint_command};
-
-    #[test]
-    fn a_label_is_a_change() {
-        let crd = |generation: u64, labels: Value| {
-            Json::from(
-                json!({ "metadata": { "generation": generation, "labels": labels, "resourceVersion": "7" } }),
-            )
-        };
-        let present = crd(1, json!({ "a": "b" }));
-        let mut answer = present.clone();
-        answer["metadata"]["resourceVersion"] = "8".into();
-        assert!(is_unchanged(&present, &answer));
-        assert!(!is_unchanged(&present, &crd(2, json!({ "a": "b" }))));
-        assert!(!is_unchanged(&present, &crd(1, json!({ "a": "c" }))));
-        assert!(!is_unchanged(&present, &crd(1, json!(null))));
-    }
-
-    #[test]
-    fn the_lint_command_reads_standard_input_once() {
-        let command = |read, new: &str| lint_command("etch", read, " --old old.yaml", &[PathBuf::from(new)]);
-        let read = Some("kubectl get crd things.example.com --output yaml");
-        assert_eq!(
-            command(read, "new.yaml"),
-            "kubectl get crd things.example.com --output yaml | etch lint --old - new.yaml"
-        );
-        assert_eq!(
-            command(read, "-"),
-            "etch lint --old <(kubectl get crd things.example.com --output yaml) -"
-        );
-        assert_eq!(command(None, "new.yaml"), "etch lint --old old.yaml new.yaml");
-    }
 }

@@ -1,4 +1,4 @@
-//! What is granted for: CRDs, EmbeddedSchemas and policies, from files or a cluster.
+//! Reads what permissions are needed for, from files or a cluster.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::source;
-use etch_admission::{Compiled, Declaration, Problem};
+use etch_answers::policy::counted;
+use etch_answers::rbac::{Known, Needed, declaration};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Policies};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
-use serde_json::Value;
 
-use super::super::policy::{Labels, counted, from_files as from_policy_files, labels};
+use super::super::policy::from_files as from_policy_files;
 use super::super::skipped::without_parts;
 use super::super::{each, none_of};
-
-/// What was read.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) crds: Vec<Known>,
-    /// By their names.
-    pub(super) schemas: Vec<(String, Declaration)>,
-    /// Those of the cluster, if the CRDs are of one that has them.
-    pub(super) policies: Option<Policies>,
-}
 
 /// A policy that was named.
 pub(super) struct Named {
@@ -36,44 +26,13 @@ pub(super) struct Named {
     pub(super) policies: Option<Policies>,
 }
 
-/// The part of a CRD that decides about permissions. Its schema does not: defaults may come with its next
-/// version.
-pub(super) struct Known {
-    pub(super) name: String,
-    pub(super) group: String,
-    pub(super) plural: String,
-    pub(super) labels: Labels,
-    pub(super) is_namespaced: bool,
-    /// Whether any version has the status subresource.
-    pub(super) has_status: bool,
-}
-
-impl Known {
-    pub(super) fn read(crd: &Json) -> anyhow::Result<Self> {
-        let text = |value: &Value, field: &'static str| {
-            let text = value.as_str().filter(|text| !text.is_empty());
-            text.map(str::to_owned).with_context(|| format!("CustomResourceDefinition: {field} is missing"))
-        };
-        Ok(Self {
-            name: text(&crd["metadata"]["name"], "metadata.name")?,
-            group: text(&crd["spec"]["group"], "spec.group")?,
-            plural: text(&crd["spec"]["names"]["plural"], "spec.names.plural")?,
-            labels: labels(crd),
-            is_namespaced: crd["spec"]["scope"] == "Namespaced",
-            has_status: crd["spec"]["versions"].as_array().is_some_and(|versions| {
-                versions.iter().any(|version| version["subresources"]["status"].is_object())
-            }),
-        })
-    }
-}
-
 /// The EmbeddedSchemas and policies of the cluster, and its CRDs except Etch's own, whose objects have no
 /// defaults.
-pub(super) async fn live(target: &Target) -> anyhow::Result<Found> {
+pub(super) async fn live(target: &Target) -> anyhow::Result<Needed> {
     let mut crds_found = Vec::new();
     let cluster = Cluster::connect(target).await?;
     each(&cluster, &crds(), &mut |crd| crds_found.push(Known::read(crd.json()))).await?;
-    let mut crds = crds_found.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let mut crds = crds_found.into_iter().collect::<Result<Vec<_>, _>>()?;
     let is_there =
         |there: &Resource| crds.iter().any(|crd| crd.group == there.group && crd.plural == there.plural);
     let policies = if is_there(&policies()) { Some(counted(&all_policies(&cluster).await?)) } else { None };
@@ -89,11 +48,11 @@ pub(super) async fn live(target: &Target) -> anyhow::Result<Found> {
         each(&cluster, &there, &mut read).await?;
     }
     crds.retain(|crd| crd.group != GROUP);
-    Ok(Found { crds, schemas: schemas.into_iter().collect::<anyhow::Result<_>>()?, policies })
+    Ok(Needed { crds, schemas: schemas.into_iter().collect::<anyhow::Result<_>>()?, policies })
 }
 
-pub(super) fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn from_files(files: &[PathBuf]) -> anyhow::Result<Needed> {
+    let mut found = Needed::default();
     let documents = source::documents(files, &mut io::stdin().lock())?;
     let other = documents.first().map(source::Document::what);
     for document in &without_parts(documents)? {
@@ -111,19 +70,6 @@ pub(super) fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
     // What Etch may do with its own policies is fixed.
     found.crds.retain(|crd| crd.group != GROUP);
     Ok(found)
-}
-
-/// A declaration whose targets and facts have names that a role can hold.
-fn declaration(document: &Json) -> anyhow::Result<Declaration> {
-    let is_granted = |problem: &Problem| {
-        ["spec.targets", "spec.facts"].iter().any(|field| problem.field.starts_with(field))
-    };
-    let read = Declaration::read(&document["spec"]).and_then(|declared| {
-        let mut problems = Compiled::new(&declared).err().unwrap_or_default();
-        problems.retain(is_granted);
-        if problems.is_empty() { Ok(declared) } else { Err(problems) }
-    });
-    read.map_err(|problems| anyhow!(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")))
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster, by its name.

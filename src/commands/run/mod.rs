@@ -15,6 +15,7 @@ use etch::cluster::{Cluster, Lease, MAX_IN_FLIGHT, Target};
 use etch::operator::{Clock, Operator, Options};
 use etch::server::Readiness;
 use etch::tasks::Tasks;
+use etch_core::engine::lease;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -80,7 +81,7 @@ impl Run {
         let lease = match self.leader_elect {
             true => {
                 let lease = dedicated.connect(target, cluster.metrics().clone()).await?;
-                Some(Lease::new(lease, &self.lease_namespace, "etch", &identity()))
+                Some(Lease::new(lease, &self.lease_namespace, lease::NAME, &identity()))
             }
             false => None,
         };

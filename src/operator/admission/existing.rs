@@ -27,7 +27,7 @@ use super::checked_schema::{CheckedSchema, Inputs};
 use super::listing::unreadable;
 use super::persist::Store;
 use super::state::{DEBOUNCE, Shared};
-use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
+use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
@@ -37,6 +37,7 @@ use etch_core::crd::Resource;
 use etch_core::object::Object;
 use etch_core::object_machine::Kept;
 use etch_core::plan::Withheld;
+use etch_core::scope::Scope;
 
 /// How long a schema and its facts have to stay unchanged before Etch stores defaults by them.
 const SETTLE: Duration = Duration::from_secs(10);

@@ -13,10 +13,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::{Cluster, ObjectPage, ObjectPages, ObjectSource, ReadError, Scope};
+use crate::cluster::{Cluster, ObjectPage, ObjectPages, ObjectSource, ReadError};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use etch_core::plan::{Record, Witness};
+use etch_core::scope::Scope;
 use etch_core::upgrade::{Extent, Findings};
 
 /// A list within a request.

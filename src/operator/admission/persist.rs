@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::checked_schema::CheckedSchema;
-use crate::cluster::{Cluster, GenerationCheck, Pace, PaceMode, Scope};
+use crate::cluster::{Cluster, GenerationCheck, Pace, PaceMode};
 use crate::operator::object::reconcile::{Caller, DriveState, ObjectReconciler};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::PolicyLookup;
@@ -27,6 +27,7 @@ use etch_core::object::Object;
 use etch_core::object_machine::{EmbedMachine, Kept, Machine, Rest, Rules};
 use etch_core::plan::{HiddenEvidence, Outcome, RejectionKind, Terms, Write};
 use etch_core::prediction::record_of;
+use etch_core::scope::Scope;
 
 /// How long the objects of a resource wait for webhooks and API servers that do not answer, in one check: the
 /// checks of all other objects wait meanwhile.

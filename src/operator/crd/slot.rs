@@ -11,13 +11,14 @@ use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::task::CrdTask;
-use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Scope, random};
+use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, random};
 use etch_core::api::{Pause, Settings};
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::engine::crd::protocol::Next;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::rbac::MissingPermissions;
+use etch_core::scope::Scope;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{Span, debug, info, warn};
 
-use crate::cluster::{GenerationCheck, Pace, Permissions, Scope, ScopedWatch, WatchUpdate};
+use crate::cluster::{GenerationCheck, Pace, Permissions, ScopedWatch, WatchUpdate};
 use crate::operator::crd::check::READ_PATIENCE;
 use crate::operator::crd::log;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
@@ -30,6 +30,7 @@ use etch_core::engine::pass;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
+use etch_core::scope::Scope;
 
 /// What happens around a CRD that its machine is to know.
 pub(crate) struct Signals {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
-use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace, Scope};
+use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace};
 use crate::operator::object::outcome::counted;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
@@ -24,6 +24,7 @@ use etch_core::object_machine::{Again, Machine, ObjectMachine, Rules, Step, Stop
 use etch_core::object_state::ObjectState;
 use etch_core::plan::{Outcome, RejectionKind, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
+use etch_core::scope::Scope;
 
 /// The waits before an object is read again.
 const FIRST_WAIT: Duration = Duration::from_millis(200);

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etch_lint::go_types::is_built_by_name;
+use etch_lint::go_types::{holds_types, module};
 
 /// The folder of a pattern, and whether all below it is meant.
 pub(super) fn split(pattern: &Path) -> (PathBuf, bool) {
@@ -51,16 +51,6 @@ pub(super) fn with_go(
     Ok(())
 }
 
-/// Generators of Kubernetes write functions into files with these names, and these can be long. A file
-/// `zz_generated.…` may be a copy of types.
-fn holds_types(name: &str) -> bool {
-    const GENERATED: [&str; 4] = ["_test.go", ".pb.go", "swagger_doc_generated.go", ".pb.gw.go"];
-    name.ends_with(".go")
-        && !name.starts_with(['.', '_'])
-        && !GENERATED.iter().any(|ending| name.ends_with(ending))
-        && is_built_by_name(name)
-}
-
 /// The modules that folders belong to.
 #[derive(Default)]
 pub(super) struct Modules {
@@ -97,29 +87,5 @@ impl Modules {
             is_plain.then(|| (module.len(), root.join(below)))
         });
         inside.max_by_key(|(length, _)| *length).map(|(_, folder)| folder)
-    }
-}
-
-/// The path that a `go.mod` declares.
-fn module(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find_map(|line| line.strip_prefix("module"))?;
-    let path = line.split("//").next().unwrap_or_default().trim().trim_matches(['"', '`']);
-    (!path.is_empty() && line.starts_with([' ', '\t'])).then(|| path.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_go_mod_names_its_module() {
-        for (text, path) in [
-            ("module example.com/a\n\ngo 1.25\n", Some("example.com/a")),
-            ("// comment\n\nmodule \"example.com/a\" // old\n", Some("example.com/a")),
-            ("go 1.25\n", None),
-            ("modules x\n", None),
-        ] {
-            assert_eq!(module(text).as_deref(), path, "{text}");
-        }
     }
 }

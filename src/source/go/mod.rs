@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self::folders::Modules;
 use super::files::failed;
 use super::{Reason, SourceError, bytes, files};
-use etch_lint::go_types::{GoParser, NotGo, Package, Packages, is_built};
+use etch_lint::go_types::{GoParser, Package, Packages};
 
 /// Reads the packages that patterns name, and those that they import from the same modules.
 ///
@@ -93,18 +93,18 @@ impl Reader {
         let mut package = Package { path: path.clone(), is_asked, ..Package::default() };
         let mut is_any = false;
         for file in files {
-            let text = files::open(file).and_then(|mut opened| source(bytes(&mut opened)?));
-            if text.as_ref().is_ok_and(|text| !is_built(text)) {
-                continue;
-            }
-            is_any = true;
             let name: Arc<str> = file.strip_prefix(".").unwrap_or(file).to_string_lossy().into();
-            let read =
-                text.and_then(|text| Ok(self.parser.read(&text, name, &mut package, &mut self.imported)?));
-            if let Err(reason) = read
-                && is_asked
-            {
-                self.fail(file, reason);
+            let bytes = files::open(file).and_then(|mut opened| bytes(&mut opened));
+            let read = bytes
+                .and_then(|bytes| Ok(self.parser.read(bytes, name, &mut package, &mut self.imported)?));
+            match read {
+                Ok(is_built) => is_any |= is_built,
+                Err(reason) => {
+                    is_any = true;
+                    if is_asked {
+                        self.fail(file, reason);
+                    }
+                }
             }
         }
         if is_any {
@@ -116,15 +116,6 @@ impl Reader {
     fn fail(&mut self, path: &Path, reason: Reason) {
         self.errors.push(failed(path, reason));
     }
-}
-
-/// The text of a Go file, which is UTF-8 always; Go passes over one byte order mark.
-fn source(bytes: Vec<u8>) -> Result<String, Reason> {
-    let text = String::from_utf8(bytes)
-        .ok()
-        .filter(|text| !text.contains('\0'))
-        .ok_or(NotGo { line: 1, problem: "is not Go: it is not UTF-8".to_owned() })?;
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 #[cfg(test)]

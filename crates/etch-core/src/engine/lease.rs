@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+/// The name of the Lease.
+pub const NAME: &str = "etch";
 /// How long others wait after the last change that they saw.
 pub const DURATION: Duration = Duration::from_secs(15);
 /// How long the holder leads without a renewal (client-go: `renewDeadline`); shorter than [`DURATION`], so

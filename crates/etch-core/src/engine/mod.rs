@@ -22,6 +22,7 @@
 //! it; [`Watching::timeout`](watching::Watching::timeout) is when to come back though nothing has happened.
 
 pub mod backoff;
+pub mod by_hand;
 pub mod canary;
 pub mod counted;
 pub mod crd;

@@ -106,6 +106,17 @@ impl Skip {
     pub fn is_by_annotation(self) -> bool {
         matches!(self, Self::Ignored | Self::IgnoredUnclear)
     }
+
+    /// Why Etch does not write the object, in a few words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored by annotation",
+            Self::IgnoredUnclear => "ignored by annotation, whose value is neither \"true\" nor \"false\"",
+            Self::Terminating => "being deleted",
+            Self::TooDeep => "nested more than 1,000 levels deep",
+            Self::NotSelected => "not selected by the policy (objects)",
+        }
+    }
 }
 
 /// Why an object is held, and where.

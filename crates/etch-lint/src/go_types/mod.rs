@@ -3,6 +3,7 @@
 mod constant;
 mod constraint;
 mod default;
+mod folder;
 mod format;
 mod kubebuilder;
 mod package;
@@ -17,6 +18,7 @@ mod well_known;
 
 pub use constraint::{is_built, is_built_by_name};
 pub use default::{MarkedDefault, Source, Unreadable, defaults};
+pub use folder::{holds_types, module};
 pub use format::Format;
 pub use package::{
     Constant, Declaration, Field, JsonTag, Marker, Methods, Package, Packages, Place, Remark, Spot, Type,

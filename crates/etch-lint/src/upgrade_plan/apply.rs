@@ -3,7 +3,8 @@
 use kube_structural_schema::json::{Json, same};
 use serde_json::{Map, Value};
 
-use super::known::{DryRun, Upgrade, Words};
+use super::dry_run::DryRun;
+use super::known::{Upgrade, Words};
 use super::step::{Phase, Step, StepKind, UpgradePlan};
 
 /// What `kubectl apply` keeps for itself.

@@ -12,6 +12,7 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use serde_json::Value;
 
+use super::dry_run::DryRun;
 use crate::rule::Finding;
 
 /// What is known of the upgrade of one CRD.
@@ -35,34 +36,6 @@ pub struct Upgrade<'a> {
     pub policy: Policy<'a>,
     /// How the commands begin and what they are about.
     pub words: &'a Words,
-}
-
-/// What the API server of a cluster answers to the CRD in a dry run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DryRun {
-    /// No cluster was asked.
-    #[default]
-    NotAsked,
-    /// It accepts the CRD; nothing is different from the one that it has.
-    SameAsInstalled,
-    /// It accepts the CRD.
-    Accepted {
-        /// Whether other field managers own fields that change.
-        conflicts: bool,
-    },
-    /// It, or a webhook, refuses the CRD in these words.
-    Refused(String),
-    /// Etch's guard refuses the CRD.
-    Guarded {
-        /// Who refuses it.
-        refusal: String,
-        /// The value of the annotation that allows exactly this upgrade.
-        digest: String,
-        /// Whether other field managers own fields that change.
-        conflicts: bool,
-    },
-    /// It could not be asked, for this reason.
-    Failed(String),
 }
 
 /// The policy that governs the CRD after the upgrade, as far as it matters for the steps.

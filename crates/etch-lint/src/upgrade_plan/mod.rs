@@ -3,6 +3,7 @@
 //! unknown.
 
 mod apply;
+mod dry_run;
 mod known;
 mod objects;
 mod schema;
@@ -12,7 +13,8 @@ mod tests;
 mod versions;
 mod webhook;
 
-pub use known::{DryRun, Policy, Upgrade, Words};
+pub use dry_run::{DryRun, applicable};
+pub use known::{Policy, Upgrade, Words};
 pub use step::{Phase, Step, StepKind, UpgradePlan};
 
 impl UpgradePlan {

@@ -1,6 +1,7 @@
 //! Steps about the CRD itself: what the API server refuses, and what is incompatible.
 
-use super::known::{DryRun, Upgrade, Words};
+use super::dry_run::DryRun;
+use super::known::{Upgrade, Words};
 use super::step::{Phase, Step, StepKind, UpgradePlan, first};
 use crate::rule::{Finding, Severity};
 use etch_core::upgrade::ALLOW_ANNOTATION;

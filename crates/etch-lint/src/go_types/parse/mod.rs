@@ -15,7 +15,7 @@ use tree_sitter::{Node, Parser};
 
 use self::comments::Comments;
 use self::source::Source;
-use super::{Declaration, Field, Marker, Package, Spot, Type, unquote};
+use super::{Declaration, Field, Marker, Package, Spot, Type, is_built, unquote};
 
 /// The name of a package that the go command passes over.
 const DOCUMENTATION: &str = "documentation";
@@ -45,19 +45,34 @@ impl GoParser {
         Ok(Self(parser))
     }
 
-    /// Adds what a file declares to its package, and the import paths that its types name to `uses`.
+    /// Adds what a file declares to its package, and the import paths that its types name to `uses`. False
+    /// where the go command does not build the file.
     ///
     /// # Errors
     /// A declaration cannot be read as Go; the others are still added.
     pub fn read(
         &mut self,
-        text: &str,
+        bytes: Vec<u8>,
         file: Arc<str>,
         package: &mut Package,
         uses: &mut BTreeSet<String>,
-    ) -> Result<(), NotGo> {
-        read(&mut self.0, text, file, package, uses)
+    ) -> Result<bool, NotGo> {
+        let text = text(bytes)?;
+        let is_built = is_built(&text);
+        if is_built {
+            read(&mut self.0, &text, file, package, uses)?;
+        }
+        Ok(is_built)
     }
+}
+
+/// The text of a file, which is UTF-8 always; Go passes over one byte order mark.
+fn text(bytes: Vec<u8>) -> Result<String, NotGo> {
+    let text = String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
+        .ok_or(NotGo { line: 1, problem: "is not Go: it is not UTF-8".to_owned() })?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn read(
