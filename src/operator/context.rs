@@ -16,7 +16,6 @@ use tracing::{info_span, warn};
 use super::crd::check::{Checked, READ_PATIENCE, check};
 use super::crd::slot::{Error, Phase, RunningTask, Slot, Target};
 use super::crd::task::{CrdTask, Signals};
-use super::index::Index;
 use super::options::Options;
 use super::status::writer::StatusWriter;
 use crate::cluster::{Cluster, Events, GenerationCheck, Pace, Permissions, random};
@@ -28,6 +27,7 @@ use etch_core::engine::crd::task::Task;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{Status, Subject};
 use etch_core::event::ObjectKind;
+use etch_core::policy_index::Index;
 use kube_structural_schema::schema::Pool;
 
 /// The shared index.

@@ -12,19 +12,12 @@ use tracing::{debug, warn};
 use crate::cluster::{Backoff, Cluster};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicyStatus};
 use etch_core::engine::reapply_backoff::ReapplyBackoff;
+use etch_core::policy_index::PolicyStatus;
 
 /// The least time between two rounds, even if another client writes the statuses as well.
 const ROUND: Duration = Duration::from_secs(2);
 /// The longest wait after one that was refused.
 const LAST_WAIT: Duration = Duration::from_secs(300);
-
-/// A policy status to write.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PolicyStatus {
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) status: DefaultsPolicyStatus,
-}
 
 /// What was written to a policy last.
 struct Last {

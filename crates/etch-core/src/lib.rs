@@ -12,6 +12,7 @@
 //! | [`object_machine`] | how one object goes from its read to its end, whatever is written |
 //! | [`engine`] | the life of one CRD: passes, the steady state, conditions and report |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
+//! | [`policy_index`] | which policy governs which CRD |
 //! | [`prediction`], [`obstacle`] | what the operator is going to do, by what it reported |
 //! | [`namespaces`] | to which namespaces reads are limited |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`] | what users read |
@@ -47,6 +48,7 @@ pub mod ownership;
 pub mod patch;
 pub mod plan;
 pub mod policy;
+pub mod policy_index;
 pub mod prediction;
 pub mod rbac;
 pub mod refusal;

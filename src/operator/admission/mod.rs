@@ -33,7 +33,6 @@ use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
-use super::index::Change;
 use super::options::Clock;
 use super::options::now;
 use super::policy_lookup::{PolicyLookup, changed};
@@ -45,6 +44,7 @@ use certificates::{SelfManagedCertificates, Trusted};
 use etch_admission::api::EmbeddedSchema;
 use etch_admission::{Endpoint, FactObject};
 use etch_core::call_error::CallError;
+use etch_core::policy_index::Change;
 use existing::ExistingChecker;
 use listing::unreadable;
 use persist::Store;

@@ -16,12 +16,13 @@ use tokio::time::{Instant, timeout_at};
 use super::listing::{Listing, Objects, unreadable};
 use crate::cluster::Cluster;
 use crate::operator::options::now;
-use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
+use crate::operator::policy_lookup::PolicyLookup;
 use crate::server::admission::{CrdRequest, Update};
 use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::{Crd, Version};
 use etch_core::findings::SchemaFindings;
 use etch_core::impact::Upgrade;
+use etch_core::policy_index::GoverningPolicy;
 use etch_core::prediction::{record_of, upgrade_under_policy};
 use etch_core::upgrade::{
     Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, decide, digest, new_violations,

@@ -50,16 +50,16 @@ impl Error {
 pub(crate) struct Target {
     pub(crate) uid: String,
     pub(crate) generation: i64,
-    /// See [`super::super::index::CrdEntry::generation_falls`].
+    /// See [`etch_core::policy_index::CrdEntry::generation_falls`].
     pub(crate) generation_falls: u64,
     /// The settings of its policy; `None` if no policy governs it. A pause that begins or ends interrupts
     /// nothing but writes: see [`Slot::pause`].
     pub(crate) settings: Option<Settings>,
     /// The generation that a user has resumed after its canary: see [`Slot::resumed`].
     pub(crate) resumed: Option<i64>,
-    /// See [`super::super::index::CrdEntry::revision`].
+    /// See [`etch_core::policy_index::CrdEntry::revision`].
     pub(crate) revision: CrdRevision,
-    /// See [`super::super::index::CrdEntry::version_edits`].
+    /// See [`etch_core::policy_index::CrdEntry::version_edits`].
     pub(crate) version_edits: u64,
 }
 

@@ -1,7 +1,8 @@
 //! CRDs × policies: what there is in the cluster, and which policy governs which CRD.
-//! Pure. It keeps a few words of metadata of each CRD, and no schema, however many CRDs there are.
+//! It keeps a few words of metadata of each CRD, and no schema, however many CRDs there are.
 //!
-//! Every replica keeps an index, leader or not.
+//! Both are listed, and then watched: a list begins, shows what there is, and ends; what it has not shown is
+//! gone.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,27 +10,44 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::DynamicObject;
-use kube::runtime::watcher::Event;
+use kube::api::{DynamicObject, ObjectMeta};
 use serde::Deserialize;
-use tracing::warn;
+use serde_json::Value;
 
-use super::policy_writer::PolicyStatus;
-use crate::cluster::CrdMeta;
-use etch_core::api::{
-    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, RESUME_ANNOTATION, Settings,
-    assign, counting, pause,
+use crate::api::{
+    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, Policies, RESUME_ANNOTATION, Settings,
+    assign, counting, labels, pause,
 };
-use etch_core::crd::Crd;
-use etch_core::engine::status::CrdRevision;
-use etch_core::ownership::MANAGER;
-use etch_core::policy::{Policy, Scope, counted, statuses};
-use etch_core::upgrade::GuardMode;
+use crate::crd::Crd;
+use crate::engine::status::CrdRevision;
+use crate::ownership::MANAGER;
+use crate::policy::{Policy, Scope, counted, statuses};
+use crate::upgrade::GuardMode;
 use kube_structural_schema::mismatch::without_values;
+
+/// The settings of the policy that governs one CRD.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GoverningPolicy {
+    /// The settings of the policy that governs it.
+    pub settings: Settings,
+    /// What that policy asks for when the CRD is upgraded.
+    pub guard_mode: GuardMode,
+}
+
+/// The status that a policy should have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyStatus {
+    /// The name of the policy.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The status.
+    pub status: DefaultsPolicyStatus,
+}
 
 /// What is known of all CRDs and policies.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub struct Index {
     crds: Listed<CrdEntry>,
     policies: Listed<Policy>,
     /// What counts of them.
@@ -38,23 +56,26 @@ pub(super) struct Index {
 
 /// What is known of one CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CrdEntry {
-    pub(super) uid: String,
-    pub(super) generation: i64,
+pub struct CrdEntry {
+    /// Its uid.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
     /// How often that has fallen: etcd was restored, or an API server that lags behind has answered.
-    pub(super) generation_falls: u64,
-    pub(super) labels: BTreeMap<String, String>,
+    pub generation_falls: u64,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
     /// The generation that a user has resumed after its canary.
-    pub(super) resumed: Option<i64>,
+    pub resumed: Option<i64>,
     /// Its resource version, and our conditions.
-    pub(super) revision: CrdRevision,
+    pub revision: CrdRevision,
     /// A hash of who has edited `status.storedVersions`, and when, as managedFields name them.
-    pub(super) version_edits: u64,
+    pub version_edits: u64,
 }
 
 /// What an event has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub enum Change {
     /// Nothing that matters.
     Nothing,
     /// Something about this CRD.
@@ -69,60 +90,90 @@ pub(super) enum Change {
 
 impl Index {
     /// Whether all CRDs and policies have been listed once.
-    pub(super) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.crds.complete && self.policies.complete
     }
 
     /// The names of all CRDs, in order.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.crds.items.keys().map(String::as_str)
     }
 
     /// What is known of a CRD; `None` if there is none, or it is being deleted.
-    pub(super) fn crd(&self, name: &str) -> Option<&CrdEntry> {
+    pub fn crd(&self, name: &str) -> Option<&CrdEntry> {
         self.crds.items.get(name)
     }
 
     /// The policy that governs a CRD; `None` if no policy selects it, or there is no such CRD.
-    pub(super) fn assignment(&self, name: &str, settle: Duration) -> Option<Assignment> {
+    pub fn assignment(&self, name: &str, settle: Duration) -> Option<Assignment> {
         let known = self.crds.items.get(name)?;
         assign(&self.counted, name, group(name), &known.labels, settle)
     }
 
-    /// The policy that governs a CRD with these labels, whether it is known or not, and what the guard does
-    /// with its upgrades.
-    pub(super) fn guarded(
+    /// The policy that governs a CRD with these labels, whether it is known or not.
+    fn guarded(
         &self,
         name: &str,
         labels: &BTreeMap<String, String>,
         settle: Duration,
-    ) -> Option<(Settings, GuardMode)> {
+    ) -> Option<GoverningPolicy> {
         let Assignment { settings, .. } = assign(&self.counted, name, group(name), labels, settle)?;
         let guard_mode = self.counted.get(&settings.policy)?.guard_mode();
-        Some((settings, guard_mode))
+        Some(GoverningPolicy { settings, guard_mode })
+    }
+
+    /// The policy that governs a CRD as this document has it, labels included; `None` if no policy selects
+    /// it.
+    pub fn governing(&self, crd: &Value, settle: Duration) -> Option<GoverningPolicy> {
+        self.guarded(crd["metadata"]["name"].as_str()?, &labels(crd), settle)
+    }
+
+    /// The policy that governs a CRD by the labels that it was last seen with; `None` if there is no such
+    /// CRD, or no policy selects it.
+    pub fn governing_known(&self, name: &str, settle: Duration) -> Option<GoverningPolicy> {
+        self.guarded(name, &self.crd(name)?.labels, settle)
+    }
+
+    /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
+    /// sentence; `None` if they may be written, also if no policy selects the CRD.
+    pub fn withheld(&self, crd: &Value, settle: Duration) -> Option<(&'static str, String)> {
+        if !self.is_complete() {
+            return Some(("Incomplete", "the policies are not known yet".to_owned()));
+        }
+        let Some(GoverningPolicy { settings, .. }) = self.governing(crd, settle) else {
+            let pause = self.pause_all()?;
+            return Some(("Paused", format!("writes are paused by {pause}")));
+        };
+        let Settings { policy, mode, pause, .. } = settings;
+        match (mode, pause) {
+            (_, Some(pause)) => Some(("Paused", format!("writes are paused by {pause}"))),
+            (Mode::Persist, None) => None,
+            (Mode::Audit, None) => Some(("AuditOnly", format!("DefaultsPolicy {policy} has mode: Audit"))),
+            (Mode::Ignore, None) => Some(("Ignored", format!("DefaultsPolicy {policy} has mode: Ignore"))),
+        }
     }
 
     /// The pause of all writes, whichever CRD they are for; `None` if there is none.
-    pub(super) fn pause_all(&self) -> Option<Pause> {
+    fn pause_all(&self) -> Option<Pause> {
         // No policy has an empty name: only those with `pauseAll` count.
         pause(&self.counted, "")
     }
 
     /// Whether any policy asks for upgrades to be checked; `None` while policies have not been listed.
-    pub(super) fn asks_for_guard(&self) -> Option<bool> {
+    pub fn asks_for_guard(&self) -> Option<bool> {
         let asks = || self.counted.values().any(|policy| policy.guard_mode() != GuardMode::Off);
         self.policies.complete.then(asks)
     }
 
     /// Which policy governs each CRD.
-    pub(super) fn assignments(&self, settle: Duration) -> Vec<(&str, Assignment)> {
+    pub fn assignments(&self, settle: Duration) -> Vec<(&str, Assignment)> {
         let assigned = self.names().filter_map(|name| Some((name, self.assignment(name, settle)?)));
         assigned.collect()
     }
 
     /// The status that each policy should have, if it has another, and the conditions that it has. `crd`
     /// finds a CRD by its name; `None` if it is not known.
-    pub(super) fn policy_statuses<'a>(
+    pub fn policy_statuses<'a>(
         &'a self,
         assignments: &'a [(&'a str, Assignment)],
         crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
@@ -138,51 +189,51 @@ impl Index {
     }
 
     /// How many policies have values that this version does not support.
-    pub(super) fn unreadable_policies(&self) -> usize {
+    pub fn unreadable_policies(&self) -> usize {
         self.policies.items.values().filter(|policy| policy.spec.is_none()).count()
     }
 
     /// The status that a policy has.
-    pub(super) fn policy_status(&self, name: &str) -> Option<&DefaultsPolicyStatus> {
+    pub fn policy_status(&self, name: &str) -> Option<&DefaultsPolicyStatus> {
         self.policies.items.get(name).map(|policy| &policy.status)
     }
 
-    /// Handles an event of a CRD.
-    pub(super) fn crd_event(&mut self, event: &Event<CrdMeta>) -> Change {
-        match event {
-            Event::Init => self.crds.init(),
-            Event::InitApply(crd) | Event::Apply(crd) => return self.crd_applied(crd),
-            Event::Delete(crd) => {
-                let name = crd.name_any();
-                self.crds.items.remove(&name);
-                return Change::Gone(name);
-            }
-            Event::InitDone => {
-                self.crds.init_done();
-                return Change::All;
-            }
-        }
-        Change::Nothing
+    /// A list of all CRDs begins.
+    pub fn list_crds(&mut self) {
+        self.crds.begin();
     }
 
-    fn crd_applied(&mut self, crd: &CrdMeta) -> Change {
-        let name = crd.name_any();
-        if crd.metadata.deletion_timestamp.is_some() {
-            self.crds.items.remove(&name);
-            return Change::Gone(name);
+    /// That list has ended.
+    pub fn crds_listed(&mut self) -> Change {
+        self.crds.end();
+        Change::All
+    }
+
+    /// A CRD is gone.
+    pub fn crd_deleted(&mut self, name: String) -> Change {
+        self.crds.items.remove(&name);
+        Change::Gone(name)
+    }
+
+    /// A CRD is there, with this metadata.
+    pub fn crd_applied(&mut self, crd: &ObjectMeta) -> Change {
+        let name = crd.name.clone().unwrap_or_default();
+        if crd.deletion_timestamp.is_some() {
+            return self.crd_deleted(name);
         }
         let before = self.crds.items.get(&name);
-        let generation = crd.metadata.generation.unwrap_or_default();
+        let generation = crd.generation.unwrap_or_default();
         let generation_falls =
             before.map_or(0, |before| before.generation_falls + u64::from(before.generation > generation));
+        let resumed = crd.annotations.as_ref().and_then(|annotations| annotations.get(RESUME_ANNOTATION));
         let known = CrdEntry {
-            uid: crd.uid().unwrap_or_default(),
+            uid: crd.uid.clone().unwrap_or_default(),
             generation,
             generation_falls,
-            labels: crd.labels().clone(),
-            resumed: crd.annotations().get(RESUME_ANNOTATION).and_then(|generation| generation.parse().ok()),
+            labels: crd.labels.clone().unwrap_or_default(),
+            resumed: resumed.and_then(|generation| generation.parse().ok()),
             revision: CrdRevision {
-                version: crd.resource_version().unwrap_or_default(),
+                version: crd.resource_version.clone().unwrap_or_default(),
                 entry: conditions(crd),
             },
             version_edits: version_edits(crd),
@@ -192,20 +243,31 @@ impl Index {
         if is_new { Change::Crd(name) } else { Change::Nothing }
     }
 
-    /// Handles an event of a policy.
-    pub(super) fn policy_event(&mut self, event: &Event<DynamicObject>) -> Change {
-        let is_new = match event {
-            Event::Init => {
-                self.policies.init();
-                false
-            }
-            Event::InitApply(policy) | Event::Apply(policy) => self.policy_applied(policy),
-            Event::Delete(policy) => self.policies.items.remove(&policy.name_any()).is_some(),
-            Event::InitDone => {
-                self.policies.init_done();
-                true
-            }
-        };
+    /// A list of all policies begins.
+    pub fn list_policies(&mut self) {
+        self.policies.begin();
+    }
+
+    /// That list has ended.
+    pub fn policies_listed(&mut self) -> Change {
+        self.policies.end();
+        self.policy_changed(true)
+    }
+
+    /// A policy is gone.
+    pub fn policy_deleted(&mut self, name: &str) -> Change {
+        let is_new = self.policies.items.remove(name).is_some();
+        self.policy_changed(is_new)
+    }
+
+    /// A policy is there. Returns also why its spec cannot be read, without values: what it governs is not
+    /// written then.
+    pub fn policy_applied(&mut self, policy: &DynamicObject) -> (Change, Option<String>) {
+        let (is_new, unread) = self.take_policy(policy);
+        (self.policy_changed(is_new), unread)
+    }
+
+    fn policy_changed(&mut self, is_new: bool) -> Change {
         if self.policies.is_listing() {
             return Change::Nothing;
         }
@@ -216,8 +278,8 @@ impl Index {
         Change::All
     }
 
-    /// Takes a policy in; whether its spec is new.
-    fn policy_applied(&mut self, object: &DynamicObject) -> bool {
+    /// Takes a policy in: whether its spec is new, and why it cannot be read.
+    fn take_policy(&mut self, object: &DynamicObject) -> (bool, Option<String>) {
         let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
         let generation = object.metadata.generation.unwrap_or_default();
         let status = DefaultsPolicyStatus::deserialize(&object.data["status"]).unwrap_or_default();
@@ -229,35 +291,35 @@ impl Index {
             && generation > 0
         {
             known.status = status;
-            return false;
+            return (false, None);
         }
-        let spec = DefaultsPolicySpec::deserialize(&object.data["spec"]).map_err(|error| {
-            let error = without_values(&error);
-            warn!(policy = name, error, "cannot read this policy; what it governs is not written");
-        });
+        let (spec, unread) = match DefaultsPolicySpec::deserialize(&object.data["spec"]) {
+            Ok(spec) => (Some(spec), None),
+            Err(error) => (None, Some(without_values(&error))),
+        };
         let counts = counting(&object.data["spec"]);
-        self.policies.insert(&name, Policy { uid, generation, spec: spec.ok(), counts, status });
-        true
+        self.policies.insert(&name, Policy { uid, generation, spec, counts, status });
+        (true, unread)
     }
 }
 
 /// The group of a CRD: the server demands that it is named `plural.group`, and a plural has no dots.
-pub(super) fn group(name: &str) -> &str {
+fn group(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
 /// What changes when our conditions on a CRD do.
-fn conditions(crd: &CrdMeta) -> Option<u64> {
-    let ours = crd.metadata.managed_fields.iter().flatten();
+fn conditions(crd: &ObjectMeta) -> Option<u64> {
+    let ours = crd.managed_fields.iter().flatten();
     let ours = ours.filter(|entry| entry.manager.as_deref() == Some(MANAGER));
     ours.filter_map(|entry| serde_json::to_value(entry).ok()).find_map(|entry| CrdRevision::entry(&entry))
 }
 
 /// A hash that changes when a client removes versions from `status.storedVersions`: only the API server
 /// itself adds one, and with a new generation.
-fn version_edits(crd: &CrdMeta) -> u64 {
+fn version_edits(crd: &ObjectMeta) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for entry in crd.metadata.managed_fields.iter().flatten() {
+    for entry in crd.managed_fields.iter().flatten() {
         let fields = entry.fields_v1.as_ref().map(|fields| &fields.0["f:status"]["f:storedVersions"]);
         if fields.is_some_and(|fields| !fields.is_null()) {
             (&entry.manager, entry.time.as_ref().map(|time| time.0.as_second())).hash(&mut hasher);
@@ -283,7 +345,7 @@ impl<T> Default for Listed<T> {
 }
 
 impl<T> Listed<T> {
-    fn init(&mut self) {
+    fn begin(&mut self) {
         self.relisted = Some(Vec::new());
     }
 
@@ -303,7 +365,7 @@ impl<T> Listed<T> {
     }
 
     /// Ends a list: what it did not name is gone.
-    fn init_done(&mut self) {
+    fn end(&mut self) {
         if let Some(mut names) = self.relisted.take() {
             names.sort();
             self.items.retain(|name, _| names.binary_search(name).is_ok());
@@ -315,22 +377,21 @@ impl<T> Listed<T> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-    use kube::api::{ApiResource, ObjectMeta};
+    use kube::api::ApiResource;
     use serde_json::json;
 
     use super::*;
-    use etch_core::api::DefaultsPolicy;
+    use crate::api::DefaultsPolicy;
 
     const NAME: &str = "things.example.com";
 
-    fn crd(name: &str, generation: i64) -> CrdMeta {
-        let metadata = ObjectMeta {
+    fn crd(name: &str, generation: i64) -> ObjectMeta {
+        ObjectMeta {
             name: Some(name.to_owned()),
             uid: Some(format!("uid of {name}")),
             generation: Some(generation),
             ..ObjectMeta::default()
-        };
-        CrdMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+        }
     }
 
     fn policy(name: &str, spec: serde_json::Value) -> DynamicObject {
@@ -342,17 +403,17 @@ mod tests {
 
     fn listed(crds: &[&str], policies: &[DynamicObject]) -> Index {
         let mut index = Index::default();
-        index.crd_event(&Event::Init);
+        index.list_crds();
         for name in crds {
-            assert_eq!(index.crd_event(&Event::InitApply(crd(name, 1))), Change::Crd((*name).to_owned()));
+            assert_eq!(index.crd_applied(&crd(name, 1)), Change::Crd((*name).to_owned()));
         }
-        assert_eq!(index.crd_event(&Event::InitDone), Change::All);
-        index.policy_event(&Event::Init);
+        assert_eq!(index.crds_listed(), Change::All);
+        index.list_policies();
         for policy in policies {
-            assert_eq!(index.policy_event(&Event::InitApply(policy.clone())), Change::Nothing);
+            assert_eq!(index.policy_applied(policy).0, Change::Nothing);
         }
         assert!(!index.is_complete());
-        assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        assert_eq!(index.policies_listed(), Change::All);
         assert!(index.is_complete());
         index
     }
@@ -374,21 +435,21 @@ mod tests {
     fn what_changes_a_crd_is_noticed_once() {
         let mut index = listed(&[NAME], &[]);
         let mut changed = crd(NAME, 1);
-        changed.metadata.resource_version = Some("2".to_owned());
-        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Crd(NAME.to_owned()));
-        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Nothing);
-        let mut others = |change: fn(&mut CrdMeta)| {
+        changed.resource_version = Some("2".to_owned());
+        assert_eq!(index.crd_applied(&changed), Change::Crd(NAME.to_owned()));
+        assert_eq!(index.crd_applied(&changed), Change::Nothing);
+        let mut others = |change: fn(&mut ObjectMeta)| {
             change(&mut changed);
-            index.crd_event(&Event::Apply(changed.clone()))
+            index.crd_applied(&changed)
         };
         let noticed = Change::Crd(NAME.to_owned());
-        assert_eq!(others(|crd| crd.metadata.generation = Some(2)), noticed);
-        assert_eq!(others(|crd| drop(crd.labels_mut().insert("l".to_owned(), "v".to_owned()))), noticed);
-        let resume = |crd: &mut CrdMeta| {
-            drop(crd.annotations_mut().insert(RESUME_ANNOTATION.to_owned(), "2".to_owned()))
+        assert_eq!(others(|crd| crd.generation = Some(2)), noticed);
+        assert_eq!(others(|crd| drop(crd.labels.get_or_insert_default().insert("l".to_owned(), "v".to_owned()))), noticed);
+        let resume = |crd: &mut ObjectMeta| {
+            drop(crd.annotations.get_or_insert_default().insert(RESUME_ANNOTATION.to_owned(), "2".to_owned()))
         };
         assert_eq!(others(resume), noticed);
-        assert_eq!(others(|crd| crd.metadata.uid = Some("another".to_owned())), noticed);
+        assert_eq!(others(|crd| crd.uid = Some("another".to_owned())), noticed);
         let entry = |fields| {
             Some(vec![ManagedFieldsEntry {
                 manager: Some(MANAGER.to_owned()),
@@ -397,37 +458,37 @@ mod tests {
                 ..ManagedFieldsEntry::default()
             }])
         };
-        changed.metadata.managed_fields = entry(json!({ "f:status": { "f:conditions": {} } }));
-        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), noticed);
-        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Nothing);
-        changed.metadata.managed_fields = entry(json!({ "f:status": {} }));
-        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), noticed);
+        changed.managed_fields = entry(json!({ "f:status": { "f:conditions": {} } }));
+        assert_eq!(index.crd_applied(&changed), noticed);
+        assert_eq!(index.crd_applied(&changed), Change::Nothing);
+        changed.managed_fields = entry(json!({ "f:status": {} }));
+        assert_eq!(index.crd_applied(&changed), noticed);
         // Another apply in our name.
-        let ours = changed.metadata.managed_fields.as_mut().and_then(|entries| entries.first_mut());
+        let ours = changed.managed_fields.as_mut().and_then(|entries| entries.first_mut());
         ours.expect("an entry").time =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
-        assert_eq!(index.crd_event(&Event::Apply(changed)), noticed);
+        assert_eq!(index.crd_applied(&changed), noticed);
     }
 
     #[test]
     fn what_a_list_does_not_name_is_gone() {
         let mut index = listed(&[NAME, "others.example.com"], &[policy("default", json!({}))]);
-        index.crd_event(&Event::Init);
-        assert_eq!(index.crd_event(&Event::InitApply(crd(NAME, 1))), Change::Nothing);
+        index.list_crds();
+        assert_eq!(index.crd_applied(&crd(NAME, 1)), Change::Nothing);
         assert!(index.crd("others.example.com").is_some(), "until the list is complete");
-        assert_eq!(index.crd_event(&Event::InitDone), Change::All);
+        assert_eq!(index.crds_listed(), Change::All);
         assert!(index.crd("others.example.com").is_none());
-        index.policy_event(&Event::Init);
-        assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        index.list_policies();
+        assert_eq!(index.policies_listed(), Change::All);
         assert_eq!(governing(&index, NAME), None);
     }
 
     #[test]
     fn a_policy_of_a_generation_that_is_known_is_read_anew_where_it_is_listed() {
         let mut index = listed(&[NAME], &[policy("default", json!({}))]);
-        index.policy_event(&Event::Init);
-        index.policy_event(&Event::InitApply(policy("default", json!({ "paused": true }))));
-        assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        index.list_policies();
+        index.policy_applied(&policy("default", json!({ "paused": true }))).0;
+        assert_eq!(index.policies_listed(), Change::All);
         let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD");
         assert!(assignment.settings.pause.is_some());
     }
@@ -436,11 +497,11 @@ mod tests {
     fn a_crd_that_is_being_deleted_is_gone() {
         let mut index = listed(&[NAME], &[policy("default", json!({}))]);
         let mut ending = crd(NAME, 2);
-        ending.metadata.deletion_timestamp =
+        ending.deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
-        assert_eq!(index.crd_event(&Event::Apply(ending)), Change::Gone(NAME.to_owned()));
+        assert_eq!(index.crd_applied(&ending), Change::Gone(NAME.to_owned()));
         assert!(index.crd(NAME).is_none());
-        assert_eq!(index.crd_event(&Event::Delete(crd(NAME, 2))), Change::Gone(NAME.to_owned()));
+        assert_eq!(index.crd_deleted(NAME.to_owned()), Change::Gone(NAME.to_owned()));
     }
 
     #[test]
@@ -448,11 +509,11 @@ mod tests {
         let mut index = listed(&[NAME], &[policy("default", json!({}))]);
         let mut reported = policy("default", json!({}));
         reported.data["status"] = json!({ "observedGeneration": 1 });
-        assert_eq!(index.policy_event(&Event::Apply(reported)), Change::PolicyStatus);
+        assert_eq!(index.policy_applied(&reported).0, Change::PolicyStatus);
         let mut odd = policy("default", json!({ "mode": "Dream" }));
         odd.metadata.generation = Some(2);
         assert_eq!(index.unreadable_policies(), 0);
-        assert_eq!(index.policy_event(&Event::Apply(odd)), Change::All);
+        assert_eq!(index.policy_applied(&odd).0, Change::All);
         assert_eq!(index.unreadable_policies(), 1);
         let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD still");
         assert_eq!(assignment.settings.pause.expect("a pause").paused.as_deref(), Some("default"));
