@@ -17,6 +17,7 @@ mod answer;
 pub mod api;
 mod applied;
 mod broken;
+pub mod checked_schema;
 mod compile;
 mod correlated;
 mod empty;
@@ -36,6 +37,8 @@ mod run;
 mod scope;
 mod settings;
 pub mod spec;
+pub mod state;
+pub mod status;
 pub mod tally;
 #[cfg(test)]
 mod tests;

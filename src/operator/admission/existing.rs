@@ -23,14 +23,14 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::checked_schema::{CheckedSchema, Inputs};
 use super::listing::unreadable;
 use super::persist::Store;
-use super::state::{DEBOUNCE, Shared};
+use super::{DEBOUNCE, Shared};
 use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
+use etch_admission::checked_schema::{CheckedSchema, Inputs};
 use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
 use etch_core::crd::Resource;

@@ -3,7 +3,6 @@
 //! requests.
 
 mod certificates;
-mod checked_schema;
 mod deletions;
 mod existing;
 mod issue;
@@ -11,8 +10,6 @@ mod keys;
 mod listing;
 mod migrations;
 mod persist;
-mod state;
-mod status;
 mod upgrades;
 mod webhooks;
 mod whole;
@@ -26,7 +23,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use jiff::Timestamp;
+use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
@@ -42,14 +41,14 @@ use crate::server::admission::{AcceptedKeys, Authority, Presented, ServedSchemas
 use crate::tasks::Tasks;
 use certificates::{SelfManagedCertificates, Trusted};
 use etch_admission::api::EmbeddedSchema;
+use etch_admission::state::{FactState, State, Taking};
+use etch_admission::status::{self, Unserved, Wanted};
 use etch_admission::{Endpoint, FactObject};
 use etch_core::call_error::CallError;
 use etch_core::policy_index::Change;
 use existing::ExistingChecker;
 use listing::unreadable;
 use persist::Store;
-use state::{DEBOUNCE, FactState, Shared, Taking};
-use status::{Unserved, Wanted};
 
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
@@ -60,6 +59,8 @@ const FACTS_TIMEOUT: Duration = Duration::from_secs(5);
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Changes are gathered for this long before the leader acts on them.
+const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The waits after a write that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(60);
@@ -85,6 +86,8 @@ pub struct Admission {
     certificates: Option<SelfManagedCertificates>,
 }
 
+/// What is known of EmbeddedSchemas and their facts.
+type Shared = Arc<Mutex<State>>;
 /// What is known of an object that facts are taken from.
 type Fact = (FactObject, FactState);
 
@@ -331,7 +334,7 @@ async fn follow(
         tokio::select! {
             Some(event) = schemas.next() => {
                 let mut state = shared.lock();
-                state.schema_event(event);
+                schema_event(&mut state, event);
                 watches.set(&state.fact_objects());
             }
             Some((object, fact)) = facts.recv() => shared.lock().fact(object, fact),
@@ -357,6 +360,15 @@ async fn follow(
         }
         drop(state);
         changed.send_replace(());
+    }
+}
+
+fn schema_event(state: &mut State, event: Event<DynamicObject>) {
+    match event {
+        Event::Init => state.list_schemas(),
+        Event::InitApply(schema) | Event::Apply(schema) => state.schema_applied(schema),
+        Event::InitDone => state.schemas_listed(),
+        Event::Delete(schema) => state.schema_deleted(schema.metadata.name.as_deref().unwrap_or_default()),
     }
 }
 

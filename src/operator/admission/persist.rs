@@ -12,12 +12,12 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::checked_schema::CheckedSchema;
-use crate::cluster::{Cluster, GenerationCheck, Pace, PaceMode, Scope};
+use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
 use crate::operator::object::reconcile::{Caller, DriveState, ObjectReconciler};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::PolicyLookup;
 use etch_admission::Lacking;
+use etch_admission::checked_schema::CheckedSchema;
 use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Stop};
 use etch_core::api::Mode;
 use etch_core::call_error::CallError;
@@ -25,6 +25,7 @@ use etch_core::crd::{Crd, Resource};
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
 use etch_core::object_machine::{EmbedMachine, Kept, Machine, Rest, Rules};
+use etch_core::pace::limits::PaceMode;
 use etch_core::plan::{HiddenEvidence, Outcome, RejectionKind, Terms, Write};
 use etch_core::prediction::record_of;
 

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use super::status::Unserved;
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
+use etch_admission::status::Unserved;
 use etch_admission::{
     Declaration, Endpoint, GUARDS, KeyRing, PathKey, altered, configurations, is_applied, schema_of,
     with_injected, without_authority,
