@@ -35,13 +35,13 @@ use tracing::warn;
 use super::admission::WebhookConfiguration;
 use super::call::{DEADLINE, outcome, verb};
 use super::cause::cause;
-use super::deep_object::{Deep, DeepMetadata, DeepObject};
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::metrics::{Metrics, RequestVerb};
 use etch_admission::api::EmbeddedSchema;
 use etch_admission::{CONFIGURATION, FactObject};
 use etch_core::api::DefaultsPolicy;
+use etch_core::deep_object::{Deep, DeepMetadata, DeepObject};
 use etch_core::refusal::Refusal;
 
 /// A CRD of which only the metadata was read.

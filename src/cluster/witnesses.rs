@@ -4,9 +4,9 @@
 
 use jiff::Timestamp;
 
-use super::past_events::Memory;
 use super::{CallError, Cluster, Form, Scope, crds, reports};
 use etch_core::crd::{Crd, Resource};
+use etch_core::plan::memory::Memory;
 use etch_core::plan::{Clock, History, Witness};
 
 /// How many witnesses of one kind are read, at least, where there are more.

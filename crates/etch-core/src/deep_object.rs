@@ -23,10 +23,12 @@ type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// An object without a type, or of which only the metadata is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Deep<const METADATA: bool>(pub(super) DynamicObject);
+pub struct Deep<const METADATA: bool>(pub DynamicObject);
 
-pub(super) type DeepObject = Deep<false>;
-pub(super) type DeepMetadata = Deep<true>;
+/// A whole object.
+pub type DeepObject = Deep<false>;
+/// Its metadata alone.
+pub type DeepMetadata = Deep<true>;
 
 impl<'de, const METADATA: bool> Deserialize<'de> for Deep<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

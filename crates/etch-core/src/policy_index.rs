@@ -444,7 +444,10 @@ mod tests {
         };
         let noticed = Change::Crd(NAME.to_owned());
         assert_eq!(others(|crd| crd.generation = Some(2)), noticed);
-        assert_eq!(others(|crd| drop(crd.labels.get_or_insert_default().insert("l".to_owned(), "v".to_owned()))), noticed);
+        assert_eq!(
+            others(|crd| drop(crd.labels.get_or_insert_default().insert("l".to_owned(), "v".to_owned()))),
+            noticed
+        );
         let resume = |crd: &mut ObjectMeta| {
             drop(crd.annotations.get_or_insert_default().insert(RESUME_ANNOTATION.to_owned(), "2".to_owned()))
         };

@@ -15,6 +15,7 @@ mod hidden_evidence;
 mod history;
 mod lag_check;
 mod likely;
+pub mod memory;
 mod misfit;
 mod outcome;
 mod owned_apply;
