@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::stream::{self, Stream};
 
-use super::{Backoff, CallError, Cluster, Form, Page, PrefetchedPage, RawPage, Scope};
+use super::{Backoff, CallError, Cluster, Form, PrefetchedPage, Scope};
+use etch_core::list::page::{Page, RawPage};
 use etch_core::crd::Resource;
 
 /// How often a page is asked for that the server is not ready to give.

@@ -18,9 +18,10 @@ use tokio::time::Instant;
 use super::call::{encoded, get};
 use super::cause::cause;
 use super::object_budget::LARGEST;
-use super::read::{collection, object, own};
+use super::read::{collection, own};
 use super::{CallError, Cluster, Held, ObjectRoom, Received, Server};
 use etch_core::crd::Resource;
+use etch_core::list::page::object;
 use etch_core::refusal::Refusal;
 
 /// How long the server is asked to keep the watch open, and how long it may be silent beyond that.

@@ -9,7 +9,8 @@ mod versions;
 use std::io::{self, Write};
 
 use clap::Args;
-use etch::cluster::etcd::{Opaque, RawValue, decode};
+use etch::cluster::etcd::{Opaque, decode};
+use etch_core::etcd::RawValue;
 use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
 use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;

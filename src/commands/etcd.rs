@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::{ArgGroup, Args};
-use etch::cluster::etcd::{Endpoint, Etcd, EtcdError, EtcdTarget, REGISTRY, Snapshot};
+use etch::cluster::etcd::{Etcd, EtcdTarget, Snapshot};
+use etch_core::etcd::{Endpoint, EtcdError, REGISTRY};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::Crd;

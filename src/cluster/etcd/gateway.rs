@@ -15,12 +15,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Endpoint, EtcdError, RawValue};
 use crate::cluster::Backoff;
 use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
 use crate::cluster::multiplex::client;
-use crate::cluster::page_budget::PageBudget;
 use crate::cluster::proxy::{Proxy, UNREAD};
+use etch_core::etcd::{Endpoint, EtcdError, RawValue};
+use etch_core::list::budget::PageBudget;
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -57,7 +57,7 @@ pub enum EtcdError {
 
 impl EtcdError {
     /// The error that an answer stands for that is not success, by its HTTP status and by etcd's own words.
-    pub(super) fn refused(endpoint: &str, code: u16, message: &str) -> Self {
+    pub fn refused(endpoint: &str, code: u16, message: &str) -> Self {
         if message.contains("has been compacted") {
             return Self::Compacted;
         }
@@ -68,17 +68,17 @@ impl EtcdError {
     }
 
     /// Whether another member may answer: this one is not there, or has no leader.
-    pub(super) fn is_of_member(&self) -> bool {
+    pub fn is_of_member(&self) -> bool {
         matches!(self, Self::Connection { .. } | Self::TimedOut { .. }) || self.is_of_leader()
     }
 
     /// Whether it passes by itself, as while the members elect a leader.
-    pub(super) fn is_of_leader(&self) -> bool {
+    pub fn is_of_leader(&self) -> bool {
         matches!(self, Self::Refused { code: 500 | 503 | 504, .. })
     }
 
     /// Whether the answer is too large for one message of gRPC.
-    pub(super) fn is_of_size(&self) -> bool {
+    pub fn is_of_size(&self) -> bool {
         matches!(self, Self::Refused { code: 429, .. })
     }
 }
