@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::call::send;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Resource;
 use etch_core::namespaces::Namespaces;
 use etch_core::rbac::{Allowed, MissingPermissions, Verb};
+use etch_core::request::send;
 use kube_structural_schema::json::Json;
 
 /// How long a permission counts as granted.

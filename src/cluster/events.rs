@@ -12,10 +12,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::call::{encoded, patch, send};
 use super::{CallError, Cluster};
 use etch_core::event::Event;
 use etch_core::plan::PatchKind;
+use etch_core::request::path::encoded;
+use etch_core::request::{patch, send};
 use kube_structural_schema::json::Json;
 
 /// The reporting controller: a name that no other controller has.

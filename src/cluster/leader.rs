@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::call::{encoded, get};
 use super::{CallError, Cluster};
+use etch_core::request::get;
+use etch_core::request::path::encoded;
 
 /// How often Etch looks whether a Lease was renewed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

@@ -10,8 +10,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
-use super::call::{get, if_exists, send};
 use super::{CallError, Cluster};
+use etch_core::call_error::if_exists;
+use etch_core::request::{get, send};
 use kube_structural_schema::json::Json;
 
 /// A claim to one Lease.

@@ -6,8 +6,8 @@
 //! a page has the resource version of its last list as well.
 
 use super::{CallError, Cluster, Form};
-use etch_core::list::page::RawPage;
 use etch_core::crd::Resource;
+use etch_core::list::page::RawPage;
 use etch_core::namespaces::Namespaces;
 
 impl Cluster {

@@ -1,8 +1,8 @@
 //! The OpenAPI v3 documents that a server publishes, at the addresses that its index gives.
 
-use super::call::{if_there, json};
-use super::crds::accepting;
 use super::{CallError, Cluster};
+use etch_core::call_error::{if_there, json};
+use etch_core::request::accepting;
 use etch_lint::published::index::{OpenApiIndex, ROOT};
 use etch_lint::published::{Document, OpenApiError};
 

@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 
-use super::call::{get, if_there};
-use super::read::collection;
 use super::watch::Change;
-use super::{CallError, Cluster, crds};
+use super::{CallError, Cluster};
+use etch_core::call_error::if_there;
 use etch_core::crd::Resource;
 use etch_core::plan::HistoryBuilder;
 use etch_core::plan::memory::{Admission, Memory};
+use etch_core::request::get;
+use etch_core::request::path::collection;
+use etch_core::request::resources::crds;
 
 /// How long a watch stays open, in seconds: past events come at once, and nothing marks their end.
 const OPEN: u32 = 1;

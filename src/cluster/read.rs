@@ -3,14 +3,14 @@
 
 use http::Method;
 
-use super::call::{encoded, get, if_exists};
-use super::crds::{METADATA_LIST, accepting};
 use super::{CallError, Cluster, Received, Scope};
-use etch_core::api::GROUP;
+use etch_core::call_error::{if_exists, own};
 use etch_core::crd::Resource;
 use etch_core::engine::sweep::Form;
 use etch_core::list::page::{Page, RawPage, parsed};
 use etch_core::object::{Identity, Object};
+use etch_core::request::path::{collection, encoded, named};
+use etch_core::request::{METADATA_LIST, accepting, get};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
@@ -144,25 +144,4 @@ impl Cluster {
         let body = if_exists(self.call(get(&named(resource, namespace, name))).await)?;
         body.map(|body| parsed(&body)).transpose()
     }
-}
-
-/// An error about a resource, which may be one of Etch's own.
-pub(super) fn own(resource: &Resource, error: CallError) -> CallError {
-    if resource.group == GROUP { error.of_own_resource() } else { error }
-}
-
-/// The path of a collection.
-pub(super) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
-    let Resource { group, version, plural } = resource;
-    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", encoded(group)) };
-    let (version, plural) = (encoded(version), encoded(plural));
-    match namespace {
-        Some(namespace) => format!("{root}/{version}/namespaces/{}/{plural}", encoded(namespace)),
-        None => format!("{root}/{version}/{plural}"),
-    }
-}
-
-/// The path of one object.
-pub(super) fn named(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
-    format!("{}/{}", collection(resource, namespace), encoded(name))
 }

@@ -1,9 +1,9 @@
 //! Finds the CRD that users mean by a name of its objects.
 //! A built-in type is not taken for a custom resource.
 
-use super::crds::accepting;
 use super::{CallError, Cluster};
 use etch_core::discovery::{Candidate, Discovery};
+use etch_core::request::accepting;
 use etch_lint::published::TypeName;
 use kube_crd_validation::is_object_name;
 

@@ -10,11 +10,11 @@ use std::io::{self, Write};
 
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
-use etch_core::etcd::RawValue;
 use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
 use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
+use etch_core::etcd::RawValue;
 use etch_core::object::Identity;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;

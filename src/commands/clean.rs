@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds, reports};
+use etch::cluster::{Cluster, Leader, WebhookConfiguration};
 use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
@@ -12,10 +12,10 @@ use etch_core::condition;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::plan::{PERSISTED_ANNOTATION, shown_former};
+use etch_core::request::resources::{crds, reports};
 use futures::TryFutureExt;
 
-use super::each;
-use super::error_text;
+use super::{each, error_text};
 use crate::commands::emit::ended;
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;

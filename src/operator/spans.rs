@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use tracing::{Id, Span, debug_span, field::Empty};
 
-use crate::metrics::WriteOutcome;
 use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::condition::Reason;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
+use etch_core::plan::counted::WriteOutcome;
 use etch_core::plan::{Outcome, Write};
 use kube_structural_schema::path::Path;
 

@@ -57,6 +57,7 @@ pub mod prediction;
 pub mod rbac;
 pub mod refusal;
 pub mod report;
+pub mod request;
 pub mod selection;
 pub mod served_elsewhere;
 pub mod shell;

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
+use etch_core::pace::Pressure;
 use etch_core::pace::limits::{Limits, PaceMode};
 use etch_core::pace::strain::{Company, Strain};
 
@@ -57,18 +58,6 @@ struct Start {
     /// How many have begun by then, this one included.
     number: u64,
     was_alone: bool,
-}
-
-/// How the server coped with a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pressure {
-    /// It answered, and did the write.
-    None,
-    /// It answered something else, or something other than the server delayed the answer: that does not show
-    /// how long writes take.
-    Unknown,
-    /// 429, 503 or no answer; with the wait that it asked for.
-    Overload(Option<Duration>),
 }
 
 impl Pace {

@@ -2,9 +2,10 @@
 
 use anyhow::bail;
 use etch::cluster::etcd::{decode, definition};
-use etch::cluster::{Cluster, ObjectSource, Scope, Shown, crds};
+use etch::cluster::{Cluster, ObjectSource, Scope, Shown};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
+use etch_core::request::resources::crds;
 use futures::TryStreamExt;
 use kube_structural_schema::json::Json;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use etch::cluster::etcd::{decode, definition};
-use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
+use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses};
 use etch::source;
 use etch::source::{Origin, SourceError};
 use etch_core::crd::{Crd, Resource, Version};
@@ -16,6 +16,7 @@ use etch_core::impact::{Problem, Upgrade};
 use etch_core::object::Object;
 use etch_core::plan::Record;
 use etch_core::prediction::{record_of, upgrade_under_policy};
+use etch_core::request::resources::crds;
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use kube_crd_validation::crd::Release;

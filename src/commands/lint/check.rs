@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use etch::cluster::{Cluster, crds, embedded_schemas};
+use etch::cluster::Cluster;
 use etch::source::{self, At, DistinctFiles, Document, DuplicateKey, Origin};
+use etch_core::request::resources::{crds, embedded_schemas};
 use etch_lint::published::Document as OpenApi;
 use etch_lint::{Finding, Part, TypeFinding};
 use kube_crd_validation::crd::Release;

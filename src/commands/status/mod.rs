@@ -9,7 +9,7 @@ mod tests;
 use std::io::Write;
 
 use clap::Args;
-use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
+use etch::cluster::{Cluster, Leader, WebhookConfiguration};
 use etch_admission::api::EmbeddedSchemaStatus;
 use etch_admission::unguarded;
 use etch_answers::Style;
@@ -17,6 +17,7 @@ use etch_core::api::{DefaultsPolicyStatus, DefaultsReport};
 use etch_core::call_error::CallError;
 use etch_core::condition;
 use etch_core::object::Object;
+use etch_core::request::resources::crds;
 use jiff::Timestamp;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;

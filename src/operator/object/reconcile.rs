@@ -11,7 +11,6 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace, Scope};
-use crate::operator::object::outcome::counted;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
 use crate::operator::spans::in_words;
@@ -22,6 +21,7 @@ use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, Machine, ObjectMachine, Rules, Step, Stop};
 use etch_core::object_state::ObjectState;
+use etch_core::plan::counted::counted;
 use etch_core::plan::{Outcome, RejectionKind, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
 

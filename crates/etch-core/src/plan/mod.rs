@@ -5,6 +5,7 @@ mod alteration;
 mod body;
 mod breach;
 mod clock;
+pub mod counted;
 mod decide;
 mod dropped;
 mod embed;

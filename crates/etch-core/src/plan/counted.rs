@@ -1,12 +1,41 @@
-//! What the outcome of a write counts as: in the metrics, and as load of the server.
+//! Outcomes of writes as the metrics count them, and as load of the server.
 
-use crate::cluster::Pressure;
-use crate::metrics::WriteOutcome;
-use etch_core::call_error::CallError;
-use etch_core::plan::Outcome;
+use super::outcome::Outcome;
+use crate::call_error::CallError;
+use crate::pace::Pressure;
+use crate::words::words;
+
+words! {
+    /// The outcome of one write to an object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum WriteOutcome {
+        /// Something was missing in etcd, and is there now.
+        Written,
+        /// A stored default was moved to the new one, as a policy asks for.
+        Followed,
+        /// Nothing was missing.
+        AlreadyStored,
+        /// The object is gone.
+        Gone,
+        /// Another client wrote first.
+        Conflict,
+        /// It is not proved that the defaults are stored; the object is read and decided about again.
+        Unproved,
+        /// The object was rejected.
+        Rejected,
+        /// A permission is missing.
+        Forbidden,
+        /// The server forgot owners.
+        OwnersLost,
+        /// The server dropped fields that it no longer knew.
+        FieldsDropped,
+        /// The server could not answer.
+        Failed,
+    }
+}
 
 /// How the metrics count the outcome.
-pub(crate) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
+pub fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
     match outcome {
         Ok(Outcome::Written { .. }) => WriteOutcome::Written,
         Ok(Outcome::Followed(_)) => WriteOutcome::Followed,
@@ -31,7 +60,7 @@ pub(crate) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
 }
 
 /// What an outcome indicates about the server's load.
-pub(crate) fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
+pub fn pressure(outcome: &Result<Outcome, CallError>) -> Pressure {
     match outcome {
         Err(error) if matches!(error.code(), Some(429 | 503 | 504)) => {
             Pressure::Overload(error.retry_after())
