@@ -77,7 +77,6 @@ pub use openapi::PublishedError;
 pub use pace::{MAX_IN_FLIGHT, Pace, Permit};
 pub use permission_watch::Permissions;
 pub use prefetched_page::PrefetchedPage;
-pub use resolve::ResolveError;
 pub use resuming_watch::{ResumingWatch, WatchUpdate};
 pub use scope::Scope;
 pub use scoped_watch::ScopedWatch;

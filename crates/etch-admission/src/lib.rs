@@ -12,6 +12,7 @@
 //! 3. A request is answered by what is in it: a dry run gets the same answer.
 //! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
 
+pub mod accepted_keys;
 pub mod admission_review;
 mod answer;
 pub mod api;
@@ -30,6 +31,7 @@ mod judge;
 mod path_key;
 mod place;
 mod problem;
+pub mod refused_webhooks;
 pub mod renewal;
 mod request;
 mod review;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kube::api::DynamicObject;
+use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
 use crate::admission_review::Served;

@@ -206,7 +206,7 @@ fn listed(problems: &[Problem]) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use kube::api::DynamicObject;
+    use kube::core::DynamicObject;
     use serde_json::{Value, json};
 
     use super::*;

@@ -156,6 +156,15 @@ pub fn json(body: &[u8]) -> Result<Json, CallError> {
     Json::parse(body).map_err(CallError::malformed)
 }
 
+/// Why objects cannot be listed. The server's own words may quote values.
+pub fn unreadable(code: Option<u16>, crd: &str) -> String {
+    match code {
+        Some(403) => format!("Etch may not list {crd}, see `etch rbac`"),
+        Some(code) => format!("the API server answered {code} to the list"),
+        None => "the API server did not answer".to_owned(),
+    }
+}
+
 /// An error about a resource, which may be one of Etch's own.
 pub fn own(resource: &Resource, error: CallError) -> CallError {
     if resource.group == GROUP { error.of_own_resource() } else { error }

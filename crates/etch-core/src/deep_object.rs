@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kube::Resource;
-use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use kube::core::DynamicResourceScope;
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -87,7 +87,7 @@ impl<const METADATA: bool> Resource for Deep<METADATA> {
 
 #[cfg(test)]
 mod tests {
-    use kube::api::{ObjectList, WatchEvent};
+    use kube::core::{ObjectList, WatchEvent};
 
     use super::*;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ObjectMeta};
+use kube::core::{DynamicObject, ObjectMeta};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -377,7 +377,7 @@ impl<T> Listed<T> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-    use kube::api::ApiResource;
+    use kube::core::ApiResource;
     use serde_json::json;
 
     use super::*;

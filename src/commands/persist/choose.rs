@@ -1,8 +1,9 @@
 //! Which CRDs are to be processed.
 //! Their schemas are not held: each is read again when it is its turn.
 
-use etch::cluster::{Cluster, ResolveError, Scope};
+use etch::cluster::{Cluster, Scope};
 use etch_core::crd::{Crd, Resource};
+use etch_core::discovery::resolve_error::ResolveError;
 
 use super::{Persist, policy_warnings};
 use crate::commands::policy::{Known, Unread, labels};

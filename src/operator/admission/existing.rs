@@ -23,7 +23,6 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::listing::unreadable;
 use super::persist::Store;
 use super::{DEBOUNCE, Shared};
 use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
@@ -33,6 +32,7 @@ use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
 use etch_admission::checked_schema::{CheckedSchema, Inputs};
 use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
+use etch_core::call_error::unreadable;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use etch_core::object_machine::Kept;

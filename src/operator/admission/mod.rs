@@ -32,8 +32,7 @@ use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
-use super::options::Clock;
-use super::options::now;
+use super::options::{Clock, now};
 use super::policy_lookup::{PolicyLookup, changed};
 use crate::cluster::{Backoff, Cluster};
 use crate::server::Readiness;
@@ -44,10 +43,9 @@ use etch_admission::api::EmbeddedSchema;
 use etch_admission::state::{FactState, State, Taking};
 use etch_admission::status::{self, Unserved, Wanted};
 use etch_admission::{Endpoint, FactObject};
-use etch_core::call_error::CallError;
+use etch_core::call_error::{CallError, unreadable};
 use etch_core::policy_index::Change;
 use existing::ExistingChecker;
-use listing::unreadable;
 use persist::Store;
 
 pub use certificates::SelfManaged;

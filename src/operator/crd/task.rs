@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{Span, debug, info, warn};
 
 use crate::cluster::{GenerationCheck, Pace, Permissions, Scope, ScopedWatch, WatchUpdate};
-use crate::operator::crd::check::READ_PATIENCE;
+use crate::operator::crd::READ_PATIENCE;
 use crate::operator::crd::log;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;

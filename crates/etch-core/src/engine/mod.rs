@@ -40,6 +40,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod updates;
+pub mod watch_health;
 pub mod watching;
 
 use std::time::Instant;

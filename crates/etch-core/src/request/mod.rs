@@ -1,9 +1,11 @@
 //! Requests to an API server, built and not sent; and what an answer by its status means.
 
 pub mod counted;
+pub mod event;
 pub mod own;
 pub mod path;
 pub mod resources;
+pub mod review;
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
