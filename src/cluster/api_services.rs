@@ -3,26 +3,11 @@
 
 use super::{CallError, Cluster};
 use etch_core::call_error::if_there;
-use etch_core::crd::Crd;
 use etch_core::rbac::{MissingPermissions, Verb};
 use etch_core::request::get;
 use etch_core::request::path::named;
 use etch_core::request::resources::api_services;
-use etch_core::served_elsewhere::ServedElsewhere;
-
-/// The group and versions of a CRD at which its objects are served, by itself or by another server.
-#[derive(Clone, Debug)]
-pub struct ServedVersions {
-    group: String,
-    versions: Vec<String>,
-}
-
-impl From<&Crd> for ServedVersions {
-    fn from(crd: &Crd) -> Self {
-        let served = crd.versions().iter().filter(|version| version.served);
-        Self { group: crd.group().to_owned(), versions: served.map(|version| version.name.clone()).collect() }
-    }
-}
+use etch_core::served_elsewhere::{ServedElsewhere, ServedVersions};
 
 impl Cluster {
     /// Makes sure that the API server itself answers requests for a CRD's objects. To be called whenever a

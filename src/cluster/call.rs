@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::cause::cause;
 use super::object_budget::LARGEST;
-use super::retries::is_broken_off;
+use super::retries::{is_broken_off, wait_after};
 use super::{CallError, Cluster, Held, ObjectRoom};
 use etch_core::call_error::json;
 use etch_core::refusal::Refusal;
@@ -60,7 +60,7 @@ impl Cluster {
         let mut retries = self.retries(request.method());
         loop {
             match self.call_up_to(request.clone(), turns, usize::MAX).await {
-                Err(error) => retries.wait_after(error).await?,
+                Err(error) => wait_after(&mut retries, error).await?,
                 answer => return answer.map(Option::unwrap_or_default),
             }
         }

@@ -64,12 +64,10 @@ use etch_core::list::budget::PageBudget;
 use etch_core::pace::limits::PaceMode;
 
 pub use admission::WebhookConfiguration;
-pub use api_services::ServedVersions;
 pub use backoff::{Backoff, random};
 pub use connect::{ConnectError, Target};
 pub use events::{Dispatch, Events};
 pub use generation_check::{Dropped, GenerationCheck};
-pub use leader::Leader;
 pub use lease::Lease;
 pub use object_budget::{Held, ObjectRoom, Received};
 pub use object_source::{ObjectPage, ObjectPages, ObjectSource, ReadError, Shown};

@@ -3,6 +3,7 @@
 
 use http::Method;
 
+use super::retries::wait_after;
 use super::{CallError, Cluster, Received, Scope};
 use etch_core::call_error::{if_exists, own};
 use etch_core::crd::Resource;
@@ -25,7 +26,7 @@ impl Cluster {
         let mut retries = self.retries(&Method::GET);
         loop {
             match self.raw_page(resource, &Scope::All, Form::Whole, after).await {
-                Err(error) => retries.wait_after(error).await?,
+                Err(error) => wait_after(&mut retries, error).await?,
                 Ok(page) => return page.parse(),
             }
         }

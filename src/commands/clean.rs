@@ -4,12 +4,13 @@ use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::{Cluster, Leader, WebhookConfiguration};
+use etch::cluster::{Cluster, WebhookConfiguration};
 use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
 use etch_core::condition;
 use etch_core::crd::Crd;
+use etch_core::engine::leader::Leader;
 use etch_core::object::Object;
 use etch_core::plan::{PERSISTED_ANNOTATION, shown_former};
 use etch_core::request::resources::{crds, reports};

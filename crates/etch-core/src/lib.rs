@@ -55,6 +55,7 @@ pub mod policy;
 pub mod policy_index;
 pub mod prediction;
 pub mod rbac;
+pub mod read_retries;
 pub mod refusal;
 pub mod report;
 pub mod request;

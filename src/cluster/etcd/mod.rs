@@ -4,7 +4,7 @@
 mod gateway;
 mod snapshot;
 
-pub use gateway::{After, Etcd, EtcdPage, EtcdTarget};
+pub use gateway::{Etcd, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};
 
 pub use etch_core::stored::{Opaque, decode, definition};

@@ -9,13 +9,14 @@ mod tests;
 use std::io::Write;
 
 use clap::Args;
-use etch::cluster::{Cluster, Leader, WebhookConfiguration};
+use etch::cluster::{Cluster, WebhookConfiguration};
 use etch_admission::api::EmbeddedSchemaStatus;
 use etch_admission::unguarded;
 use etch_answers::Style;
 use etch_core::api::{DefaultsPolicyStatus, DefaultsReport};
 use etch_core::call_error::CallError;
 use etch_core::condition;
+use etch_core::engine::leader::Leader;
 use etch_core::object::Object;
 use etch_core::request::resources::crds;
 use jiff::Timestamp;

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -28,10 +27,10 @@ use super::{DEBOUNCE, Shared};
 use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
-use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
-use etch_admission::checked_schema::{CheckedSchema, Inputs};
+use etch_admission::Endpoint;
+use etch_admission::api::{ExistingObjects, SETTLING};
+use etch_admission::checked_schema::{CheckedSchema, Inputs, Judged, judge};
 use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally};
-use etch_admission::{Compiled, Endpoint, Existing, existing};
 use etch_core::call_error::unreadable;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
@@ -316,13 +315,6 @@ impl ExistingChecker {
     }
 }
 
-/// An object that counts, and what each schema means for it.
-struct Judged {
-    object: Object,
-    name: ObjectName,
-    found: Vec<Option<Existing>>,
-}
-
 /// Judges objects, apart: rules may cost some time, and nothing else waits for that.
 async fn judged(
     objects: Vec<Object>,
@@ -332,25 +324,6 @@ async fn judged(
     let (judges, resource) = (judges.clone(), resource.clone());
     // The task fails only by a panic, which was logged.
     spawn_blocking(move || judge(objects, &resource, &judges)).await.map_err(|_| Unchecked::Failed)
-}
-
-fn judge(objects: Vec<Object>, resource: &Resource, judges: &[CheckedSchema]) -> Vec<Judged> {
-    let schemas: Vec<(&Compiled, &Value)> =
-        judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
-    let judged = objects.into_iter().map(|object| {
-        let (name, found) = (named(&object, resource), existing(&schemas, resource, object.json()));
-        Judged { object, name, found }
-    });
-    judged.collect()
-}
-
-fn named(object: &Object, resource: &Resource) -> ObjectName {
-    let Resource { group, plural, .. } = resource;
-    ObjectName {
-        resource: if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") },
-        namespace: object.namespace().map(str::to_owned),
-        name: object.name().to_owned(),
-    }
 }
 
 /// Why objects of a resource were not checked.

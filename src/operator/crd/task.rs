@@ -30,6 +30,7 @@ use etch_core::engine::pass;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
+use etch_core::plan::counted::in_words;
 
 /// What happens around a CRD that its machine is to know.
 pub(crate) struct Signals {
@@ -357,7 +358,7 @@ impl CrdTask {
                 info!(objects, written, held, rejected, unknown, "objects changed");
             }
             Note::Dropped(object, paths) => {
-                let paths = spans::in_words(&paths);
+                let paths = in_words(&paths);
                 warn!(%object, paths, "a write dropped fields, by a change of the CRD or by admission");
             }
             Note::RecordIgnored(reason) => info!(reason, "ignoring the recorded pass"),

@@ -25,6 +25,7 @@ pub mod backoff;
 pub mod canary;
 pub mod counted;
 pub mod crd;
+pub mod leader;
 pub mod lease;
 pub mod outage;
 pub mod pass;

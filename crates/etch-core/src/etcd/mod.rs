@@ -2,9 +2,11 @@
 
 mod endpoint;
 mod error;
+mod range;
 
 pub use endpoint::{Endpoint, EndpointError};
 pub use error::EtcdError;
+pub use range::{After, EtcdPage, range_of};
 
 use crate::crd::Resource;
 

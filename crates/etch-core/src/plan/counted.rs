@@ -4,6 +4,7 @@ use super::outcome::Outcome;
 use crate::call_error::CallError;
 use crate::pace::Pressure;
 use crate::words::words;
+use kube_structural_schema::path::Path;
 
 words! {
     /// The outcome of one write to an object.
@@ -57,6 +58,42 @@ pub fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
         Ok(Outcome::FieldsDropped { .. }) => WriteOutcome::FieldsDropped,
         Err(_) => WriteOutcome::Failed,
     }
+}
+
+/// Why nothing was stored, and whether that is a failure; `None` if there is nothing to explain.
+pub fn explained(outcome: &Result<Outcome, CallError>) -> Option<(String, bool)> {
+    match outcome {
+        Ok(Outcome::Rejected(rejection)) => Some((rejection.message.clone(), true)),
+        Err(error) => Some((error.to_string(), true)),
+        Ok(Outcome::Forbidden { verb }) => {
+            Some((format!("the verb {} is not permitted", verb.as_str()), true))
+        }
+        Ok(Outcome::OwnersLost { managers }) => Some((format!("owners lost: {}", managers.join(", ")), true)),
+        Ok(Outcome::FieldsDropped { paths }) => Some((format!("fields dropped: {}", in_words(paths)), true)),
+        Ok(Outcome::CrdChanged) => Some(("the CRD changed".to_owned(), false)),
+        Ok(Outcome::Harmful { managers }) => {
+            let managers = managers.join(", ");
+            Some((format!("the write would change fields of other owners: {managers}"), false))
+        }
+        Ok(Outcome::NeedsRewrite) => Some(("the write must rewrite the owners".to_owned(), false)),
+        Ok(
+            Outcome::Written { .. }
+            | Outcome::Followed(_)
+            | Outcome::AlreadyStored(_)
+            | Outcome::Gone
+            | Outcome::Conflict
+            | Outcome::IdentityWritten
+            | Outcome::Unproved
+            | Outcome::Altered
+            | Outcome::Mutated { .. },
+        ) => None,
+    }
+}
+
+/// Places in an object, without the keys of maps.
+pub fn in_words(paths: &[Path]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| path.without_keys().to_string()).collect();
+    paths.join(" ")
 }
 
 /// What an outcome indicates about the server's load.
