@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info_span, warn};
 
 use super::crd::READ_PATIENCE;
-use super::crd::slot::{Error, Phase, RunningTask, Slot, Target};
+use super::crd::slot::{Error, Phase, RunningTask, Slot};
 use super::crd::task::{CrdTask, Signals};
 use super::options::{Options, now};
 use super::status::writer::StatusWriter;
@@ -24,6 +24,7 @@ use etch_core::crd::Crd;
 use etch_core::engine::canary::CanaryRun;
 use etch_core::engine::crd::checked::{Checked, check};
 use etch_core::engine::crd::machine::CrdMachine;
+use etch_core::engine::crd::target::Target;
 use etch_core::engine::crd::task::Task;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{Status, Subject};

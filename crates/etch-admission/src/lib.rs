@@ -18,6 +18,7 @@ mod answer;
 pub mod api;
 mod applied;
 mod broken;
+pub mod check_schedule;
 pub mod checked_schema;
 mod compile;
 mod correlated;

@@ -30,6 +30,7 @@ pub mod lease;
 pub mod outage;
 pub mod pass;
 pub mod pass_state;
+pub mod policy_writes;
 mod queue;
 pub mod reapply_backoff;
 pub mod restore_check;
