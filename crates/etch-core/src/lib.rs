@@ -4,7 +4,10 @@
 //! | module | answers |
 //! |---|---|
 //! | [`crd`], [`object`] | what a CRD and an object are |
-//! | [`decode`] | what a reader sees of the bytes in etcd |
+//! | [`decode`], [`deep_object`] | what a reader sees of the bytes in etcd, and of an answer of any depth |
+//! | [`etcd`] | where etcd holds objects, what is asked of it, and why it cannot be read |
+//! | [`request`], [`read_retries`] | requests to an API server, built and not sent; when one is sent again |
+//! | [`list`], [`pace`] | how large a page is to be; how many writes may be under way |
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
 //! | [`stored_versions`] | which versions could go out of `status.storedVersions` |
 //! | [`plan`] | what to do about one object, and the requests of its write |
