@@ -8,9 +8,9 @@
 //! ```
 //!
 //! [`Operator`] runs on every replica and keeps the index ([`etch_core::policy_index`]). Only the leader
-//! reconciles ([`Operator::lead`]): kube-runtime's `applier` calls `crd::reconcile` for one CRD at a time, which
-//! starts a task of its own for each CRD whose objects need work. What a reconciliation keeps for the next is in
-//! the CRD's slot (`crd::slot`); what must outlive the process is in its report.
+//! reconciles ([`Operator::lead`]): kube-runtime's `applier` calls `crd::reconcile` for one CRD at a time,
+//! which starts a task of its own for each CRD whose objects need work. What a reconciliation keeps for the
+//! next is in the CRD's slot (`crd::slot`); what must outlive the process is in its report.
 //!
 //! It talks to an API server only through `cluster`. `etch_core` decides about objects: `engine` and
 //! `object_machine` return what to do next, and this module performs it.

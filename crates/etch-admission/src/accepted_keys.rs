@@ -66,13 +66,18 @@ fn hash(key: &str) -> Hash {
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "there is no other way to make one")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
     fn key(number: u8) -> PathKey {
         PathKey::new([number; 32])
     }
 
     #[test]
     fn keys_are_accepted_while_they_are_held_and_a_little_longer() {
-        let (mut keys, mut now) = (AcceptedKeys::default(), Instant::now());
+        let (mut keys, mut now) = (AcceptedKeys::default(), start());
         let accepts = |keys: &AcceptedKeys, now, number: u8| keys.accepts(key(number).as_str(), now);
         assert!(!accepts(&keys, now, 1) && !keys.accepts("", now) && !keys.accepts("validate", now));
         keys.expect([&key(1)], now);

@@ -1,5 +1,5 @@
-//! When existing objects are checked by a schema: once for each change of it, of its facts and of what its author
-//! asks for; again after a check that could not see everything; and for defaults that are to be stored.
+//! When existing objects are checked by a schema: once for each change of it, of its facts and of what its
+//! author asks for; again after a check that could not see everything; and for defaults that are to be stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -71,7 +71,8 @@ impl CheckSchedule {
         (due.collect(), times.iter().flatten().min().copied())
     }
 
-    /// The names of those by which defaults are stored: by what was checked before, and has not changed since.
+    /// The names of those by which defaults are stored: by what was checked before, and has not changed
+    /// since.
     pub fn storing<'k>(&self, due: &[&'k CheckedSchema]) -> BTreeSet<&'k str> {
         let is_settled = |schema: &&&CheckedSchema| {
             schema.persist && self.last.get(&schema.name).is_some_and(|last| last.inputs == schema.inputs)

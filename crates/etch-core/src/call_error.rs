@@ -115,8 +115,8 @@ impl CallError {
         }
     }
 
-    /// Whether no server was reached. A proxy in front of a server answers 502 to 504 without a reason while it
-    /// reaches no server; the server itself gives a reason, which may concern only this request.
+    /// Whether no server was reached. A proxy in front of a server answers 502 to 504 without a reason while
+    /// it reaches no server; the server itself gives a reason, which may concern only this request.
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Connection(..) => true,

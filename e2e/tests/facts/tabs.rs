@@ -15,8 +15,7 @@ use kube::Client;
 use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{APPLY, Answer, Cluster, JSON, JSON_PATCH, MERGE};
-use etch_core::request::send;
+use crate::cluster::{APPLY, Answer, Cluster, JSON, JSON_PATCH, MERGE, send};
 
 /// The manager that writes as Etch does.
 pub(crate) const ETCH: &str = "etch";

@@ -50,10 +50,11 @@ impl WatchHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::tests::start;
 
     #[test]
     fn a_watch_fails_until_one_stays_open_or_brings_an_event() {
-        let (mut health, mut now) = (WatchHealth::default(), Instant::now());
+        let (mut health, mut now) = (WatchHealth::default(), start());
         assert_eq!(health.failing(now), None);
         for _ in 0..10 {
             health.opened(now);
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_time_counts_from_the_end_of_the_last_watch_that_worked() {
-        let (mut health, mut now) = (WatchHealth::default(), Instant::now());
+        let (mut health, mut now) = (WatchHealth::default(), start());
         health.failed("one", now);
         health.opened(now);
         now += Duration::from_secs(100);

@@ -112,7 +112,7 @@ fn what_a_list_does_not_name_is_gone() {
 fn a_policy_of_a_generation_that_is_known_is_read_anew_where_it_is_listed() {
     let mut index = listed(&[NAME], &[policy("default", json!({}))]);
     index.list_policies();
-    index.policy_applied(&policy("default", json!({ "paused": true }))).0;
+    index.policy_applied(&policy("default", json!({ "paused": true })));
     assert_eq!(index.policies_listed(), Change::All);
     let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD");
     assert!(assignment.settings.pause.is_some());

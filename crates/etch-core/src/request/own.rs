@@ -1,5 +1,5 @@
-//! Requests for what Etch itself publishes: the conditions on CRDs, the reports, and the status of policies and
-//! EmbeddedSchemas. They name no field that another manager sets: the applies are forced, since a client that
+//! Requests for what Etch itself publishes: the conditions on CRDs, the reports, and the status of policies
+//! and EmbeddedSchemas. They name no field that another manager sets: the applies are forced, since a client that
 //! replaces all conditions of a CRD owns ours as well from then on. Each answer has the metadata alone: that
 //! for a large CRD would be as large as the CRD.
 

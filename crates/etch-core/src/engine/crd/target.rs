@@ -33,8 +33,8 @@ impl Target {
         self.is_of(begun) && same_settings
     }
 
-    /// Whether what has begun for `begun` is for the CRD as it is, under whichever policy. A CRD that was read
-    /// later than the index saw it is not older.
+    /// Whether what has begun for `begun` is for the CRD as it is, under whichever policy. A CRD that was
+    /// read later than the index saw it is not older.
     pub fn is_of(&self, begun: &Self) -> bool {
         begun.uid == self.uid
             && begun.generation_falls == self.generation_falls
