@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::persist::Store;
-use super::{DEBOUNCE, Shared};
+use super::shared::{DEBOUNCE, Shared};
 use crate::cluster::{Cluster, ObjectSource, ReadError, Scope, random};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};

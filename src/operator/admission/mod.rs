@@ -10,6 +10,7 @@ mod keys;
 mod listing;
 mod migrations;
 mod persist;
+mod shared;
 mod upgrades;
 mod webhooks;
 mod whole;
@@ -25,7 +26,6 @@ use futures::future::OptionFuture;
 use jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
-use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
@@ -47,6 +47,7 @@ use etch_core::call_error::{CallError, unreadable};
 use etch_core::policy_index::Change;
 use existing::ExistingChecker;
 use persist::Store;
+use shared::{DEBOUNCE, Shared};
 
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
@@ -57,8 +58,6 @@ const FACTS_TIMEOUT: Duration = Duration::from_secs(5);
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Changes are gathered for this long before the leader acts on them.
-const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The waits after a write that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(60);
@@ -84,8 +83,6 @@ pub struct Admission {
     certificates: Option<SelfManagedCertificates>,
 }
 
-/// What is known of EmbeddedSchemas and their facts.
-type Shared = Arc<Mutex<State>>;
 /// What is known of an object that facts are taken from.
 type Fact = (FactObject, FactState);
 
