@@ -15,6 +15,8 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 
 use etch_admission::admission_review::Asked;
 use etch_core::object_state::StateKind;
+use etch_core::plan::counted::WriteOutcome;
+use etch_core::request::counted::{RequestOutcome, RequestVerb};
 use etch_core::words::words;
 
 /// The counters of one process.
@@ -80,75 +82,6 @@ words! {
     }
 }
 
-words! {
-    /// The outcome of one write to an object.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-    pub enum WriteOutcome {
-        /// Something was missing in etcd, and is there now.
-        Written,
-        /// A stored default was moved to the new one, as a policy asks for.
-        Followed,
-        /// Nothing was missing.
-        AlreadyStored,
-        /// The object is gone.
-        Gone,
-        /// Another client wrote first.
-        Conflict,
-        /// It is not proved that the defaults are stored; the object is read and decided about again.
-        Unproved,
-        /// The object was rejected.
-        Rejected,
-        /// A permission is missing.
-        Forbidden,
-        /// The server forgot owners.
-        OwnersLost,
-        /// The server dropped fields that it no longer knew.
-        FieldsDropped,
-        /// The server could not answer.
-        Failed,
-    }
-}
-
-/// What was asked of the API server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum RequestVerb {
-    /// One object.
-    Get,
-    /// A page of objects.
-    List,
-    /// A watch was opened.
-    Watch,
-    /// Server-side apply, merge patch or JSON patch.
-    Patch,
-    /// A new object of ours: an access review, a Lease.
-    Create,
-    /// A replaced object of ours: a Lease.
-    Update,
-    /// A report that is deleted, only by `etch clean`.
-    Delete,
-}
-
-/// How the API server answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-pub enum RequestOutcome {
-    /// With success.
-    Ok,
-    /// 404.
-    NotFound,
-    /// 409: another client wrote first.
-    Conflict,
-    /// 429 or 503: throttled.
-    Throttled,
-    /// 401 or 403.
-    Forbidden,
-    /// Any other 4xx.
-    Refused,
-    /// Any other 5xx.
-    ServerError,
-    /// No answer.
-    NoAnswer,
-}
-
 /// See [`Metrics::object`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ObjectLabels {
@@ -158,7 +91,7 @@ struct ObjectLabels {
 /// See [`Metrics::write`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WriteLabels {
-    outcome: WriteOutcome,
+    outcome: &'static str,
 }
 
 /// See [`Metrics::reviewed`].
@@ -173,9 +106,9 @@ struct ReviewLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// What was asked.
-    pub verb: RequestVerb,
+    pub verb: &'static str,
     /// What was answered.
-    pub outcome: RequestOutcome,
+    pub outcome: &'static str,
 }
 
 /// See [`Metrics::phantom`].
@@ -279,7 +212,7 @@ impl Default for Metrics {
             drop(metrics.objects.get_or_create(&ObjectLabels { outcome: kind.as_str() }));
         }
         for outcome in WriteOutcome::ALL {
-            drop(metrics.writes.get_or_create(&WriteLabels { outcome: *outcome }));
+            drop(metrics.writes.get_or_create(&WriteLabels { outcome: outcome.as_str() }));
         }
         for outcome in ReviewOutcome::ALL {
             let labels = ReviewLabels { schema: "*".to_owned(), operation: "CREATE", outcome: *outcome };
@@ -309,7 +242,7 @@ impl Metrics {
 
     /// Counts one write to an object.
     pub fn write(&self, outcome: WriteOutcome) {
-        self.writes.get_or_create(&WriteLabels { outcome }).inc();
+        self.writes.get_or_create(&WriteLabels { outcome: outcome.as_str() }).inc();
     }
 
     /// Counts one admission request, by the name of the schema that was asked.
@@ -329,6 +262,7 @@ impl Metrics {
 
     /// Counts one request.
     pub fn request(&self, verb: RequestVerb, outcome: RequestOutcome) {
+        let (verb, outcome) = (verb.as_str(), outcome.as_str());
         self.requests.get_or_create(&RequestLabels { verb, outcome }).inc();
     }
 
@@ -396,7 +330,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
-    use super::{Metrics, WriteOutcome};
+    use super::*;
 
     fn lines<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
         text.lines().filter(|line| line.starts_with(start)).collect()

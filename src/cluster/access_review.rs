@@ -5,17 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Weak;
 use std::time::Duration;
 
-use http::Method;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::call::send;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Resource;
 use etch_core::namespaces::Namespaces;
 use etch_core::rbac::{Allowed, MissingPermissions, Verb};
-use kube_structural_schema::json::Json;
+use etch_core::request::review;
 
 /// How long a permission counts as granted.
 const PERMISSION_TTL: Duration = Duration::from_secs(10);
@@ -103,18 +100,7 @@ impl Cluster {
     }
 
     async fn may(&self, resource: &Resource, namespace: Option<&str>, verb: Verb) -> Result<bool, CallError> {
-        let mut attributes = json!({
-            "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
-        });
-        if let Some(namespace) = namespace {
-            attributes["namespace"] = namespace.into();
-        }
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": { "resourceAttributes": attributes },
-        });
-        let answer = self.review("selfsubjectaccessreviews", review).await?;
+        let answer = self.call_for_json(review::access(resource, namespace, verb)).await?;
         Ok(answer["status"]["allowed"] == true)
     }
 
@@ -141,11 +127,5 @@ impl Cluster {
             permitted.push((about, Instant::now()));
         }
         Ok(is_permitted)
-    }
-
-    /// Sends an access review about Etch itself.
-    pub(super) async fn review(&self, plural: &str, review: Value) -> Result<Json, CallError> {
-        let path = format!("/apis/authorization.k8s.io/v1/{plural}");
-        self.call_for_json(send(Method::POST, &path, Json::from(review).to_vec())).await
     }
 }

@@ -3,13 +3,14 @@
 
 use serde_json::json;
 
-use super::call::{get, if_exists, if_there, patch};
-use super::crds::{METADATA, accepting};
-use super::read::named;
 use super::{CallError, Cluster};
 use etch_admission::{CONFIGURATION, Lookup};
+use etch_core::call_error::{if_exists, if_there};
 use etch_core::crd::Resource;
 use etch_core::plan::PatchKind;
+use etch_core::request::own::apply;
+use etch_core::request::path::named;
+use etch_core::request::{METADATA, accepting, get, patch};
 use kube_structural_schema::json::Json;
 
 /// One of the two webhook configurations.
@@ -78,7 +79,7 @@ impl Cluster {
         which: WebhookConfiguration,
         body: serde_json::Value,
     ) -> Result<(), CallError> {
-        self.apply(&which.path(), body).await
+        self.call(apply(&which.path(), body)).await.map(drop)
     }
 
     /// Replaces the webhooks of Etch's own configuration, if it is still as it was at a resource version, and
@@ -109,7 +110,7 @@ impl Cluster {
         which: WebhookConfiguration,
         body: serde_json::Value,
     ) -> Result<(), CallError> {
-        self.apply(&format!("{}?dryRun=All", which.path()), body).await
+        self.call(apply(&format!("{}?dryRun=All", which.path()), body)).await.map(drop)
     }
 
     /// Deletes a webhook configuration, if it is still this one. The operator has no permission for that, and

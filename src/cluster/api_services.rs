@@ -1,31 +1,13 @@
 //! Finds out what answers requests for a group and version: the CRD that defines it, or another server, to
 //! which Etch sends no request.
 
-use super::call::{get, if_there};
-use super::read::named;
 use super::{CallError, Cluster};
-use etch_core::crd::{Crd, Resource};
+use etch_core::call_error::if_there;
 use etch_core::rbac::{MissingPermissions, Verb};
-use etch_core::served_elsewhere::ServedElsewhere;
-
-/// Where APIServices are read.
-pub fn api_services() -> Resource {
-    Resource::new("apiregistration.k8s.io", "v1", "apiservices")
-}
-
-/// The group and versions of a CRD at which its objects are served, by itself or by another server.
-#[derive(Clone, Debug)]
-pub struct ServedVersions {
-    group: String,
-    versions: Vec<String>,
-}
-
-impl From<&Crd> for ServedVersions {
-    fn from(crd: &Crd) -> Self {
-        let served = crd.versions().iter().filter(|version| version.served);
-        Self { group: crd.group().to_owned(), versions: served.map(|version| version.name.clone()).collect() }
-    }
-}
+use etch_core::request::get;
+use etch_core::request::path::named;
+use etch_core::request::resources::api_services;
+use etch_core::served_elsewhere::{ServedElsewhere, ServedVersions};
 
 impl Cluster {
     /// Makes sure that the API server itself answers requests for a CRD's objects. To be called whenever a

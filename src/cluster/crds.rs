@@ -1,23 +1,19 @@
 //! Finds CRDs: all their names, or one by its name.
 //! It holds one CRD at a time: schemas are large.
 
-use http::Request;
-use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get, if_exists, if_there, json, patch_as, try_apply};
-use super::read::{collection, named};
-use super::{CallError, Cluster, crds};
+use super::{CallError, Cluster};
+use etch_core::call_error::{if_exists, if_there, json};
 use etch_core::plan::PatchKind;
+use etch_core::request::path::{collection, crd_path, encoded};
+use etch_core::request::resources::crds;
+use etch_core::request::{METADATA, METADATA_LIST, accepting, answered_with, get, patch_as, try_apply};
 use kube_structural_schema::json::Json;
 
 /// How often a CRD is read and patched that changes in between.
 const PATCH_ATTEMPTS: u32 = 5;
-/// Metadata only: no schemas.
-pub(super) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
 #[derive(Deserialize)]
 struct List<'a> {
     #[serde(default)]
@@ -155,24 +151,6 @@ impl Cluster {
         let read = self.call_for(accepting(&crd_path(name), METADATA)).await;
         Ok(if_exists(read)?.map(|Partial { metadata }| metadata))
     }
-}
-
-/// The path of a CRD.
-pub(super) fn crd_path(name: &str) -> String {
-    named(&crds(), None, name)
-}
-
-/// A request for one form of what is there.
-pub(super) fn accepting(path: &str, media_type: &str) -> Request<Vec<u8>> {
-    answered_with(get(path), media_type)
-}
-
-/// The same request, answered with another representation.
-pub(super) fn answered_with(mut request: Request<Vec<u8>>, media_type: &str) -> Request<Vec<u8>> {
-    if let Ok(value) = media_type.parse() {
-        request.headers_mut().insert(ACCEPT, value);
-    }
-    request
 }
 
 #[cfg(test)]

@@ -1,24 +1,23 @@
 //! What Etch itself publishes in the cluster: the conditions on CRDs, the reports, and the status of
-//! policies. It must not name a field that another manager sets: its applies are forced.
+//! policies.
 
-use http::Method;
-use kube::Resource as _;
+use http::Request;
 use kube::core::object::HasStatus;
 use serde::Serialize;
-use serde_json::{Value, json};
 use tracing::warn;
 
-use super::call::{forced, get, if_there, patch, send};
-use super::crds::{METADATA, answered_with, crd_path};
-use super::read::named;
 use super::{CallError, Cluster};
-use etch_core::api::{DefaultsReport, DefaultsReportStatus, GROUP, RESUME_ANNOTATION};
+use etch_core::api::{DefaultsReport, DefaultsReportStatus, GROUP};
+use etch_core::call_error::if_there;
 use etch_core::condition::{self, Condition};
 use etch_core::crd::Resource;
 use etch_core::engine::status::CrdRevision;
 use etch_core::object::Object;
 use etch_core::ownership::MANAGER;
-use etch_core::plan::{PERSISTED_ANNOTATION, PatchKind, Persisted};
+use etch_core::plan::Persisted;
+use etch_core::request::get;
+use etch_core::request::own::{self, report_path};
+use etch_core::request::resources::{embedded_schemas, policies, reports};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
@@ -65,17 +64,7 @@ impl Cluster {
         version: Option<&str>,
         conditions: &[Condition],
     ) -> Result<CrdRevision, CallError> {
-        let mut body = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": name, "uid": uid },
-            "status": { "conditions": conditions },
-        });
-        // The server refuses a null.
-        if let Some(version) = version {
-            body["metadata"]["resourceVersion"] = version.into();
-        }
-        let answer = self.apply_for_metadata(&format!("{}/status", crd_path(name)), body).await?;
+        let answer = self.call_for_json(own::conditions(name, uid, version, conditions)).await?;
         Ok(CrdRevision::of(&answer))
     }
 
@@ -89,13 +78,7 @@ impl Cluster {
         uid: &str,
         persisted: Option<&Persisted>,
     ) -> Result<(), CallError> {
-        let annotations = persisted.map(|persisted| json!({ PERSISTED_ANNOTATION: persisted.annotation() }));
-        let body = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": name, "uid": uid, "annotations": annotations.unwrap_or_else(|| json!({})) },
-        });
-        self.apply(&crd_path(name), body).await
+        self.call(own::persisted(name, uid, persisted)).await.map(drop)
     }
 
     /// Sets the annotation that lets the pass of a CRD's generation continue after its canary; `None` removes
@@ -104,10 +87,7 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
     pub async fn set_resumed(&self, name: &str, uid: &str, generation: Option<i64>) -> Result<(), CallError> {
-        let generation = generation.map(|generation| generation.to_string());
-        let body = json!({ "metadata": { "uid": uid, "annotations": { RESUME_ANNOTATION: generation } } });
-        let request = patch(&crd_path(name), PatchKind::Merge, Json::from(body).to_vec());
-        self.call(answered_with(request, METADATA)).await.map(drop)
+        self.call(own::resumed(name, uid, generation)).await.map(drop)
     }
 
     /// The report on a CRD; `None` if there is none yet, or it is about an earlier CRD of that name. It has
@@ -116,20 +96,12 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
-        let read: Option<Value> = if_there(self.call_for(get(&report_path(crd))).await)?;
-        let Some(mut document) = read else { return Ok(None) };
-        let status = document["status"].take();
-        let mut report: DefaultsReport = serde_json::from_value(document).map_err(CallError::malformed)?;
-        if !status.is_null() {
-            let (status, why) = DefaultsReportStatus::read(status).map_err(CallError::malformed)?;
-            if let Some(why) = why {
-                warn!(report = crd, %why, "the report cannot be read, and proves nothing");
-            }
-            report.status = Some(status);
+        let Some(document) = if_there(self.call_for(get(&report_path(crd))).await)? else { return Ok(None) };
+        let (report, unread) = own::read_report(document, uid).map_err(CallError::malformed)?;
+        if let Some(why) = unread {
+            warn!(report = crd, %why, "the report cannot be read, and proves nothing");
         }
-        // Reports of releases that did not set it have none.
-        report.status = report.status.filter(|status| ["", uid].contains(&status.crd_uid.as_str()));
-        Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
+        Ok(report)
     }
 
     /// Whether the cluster serves the API of Etch.
@@ -146,20 +118,7 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn open_report(&self, crd: &str, uid: &str) -> Result<String, CallError> {
-        let owner = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "name": crd,
-            "uid": uid,
-        });
-        let body = json!({
-            "apiVersion": DefaultsReport::api_version(&()),
-            "kind": DefaultsReport::kind(&()),
-            "metadata": { "name": crd, "ownerReferences": [owner] },
-            "spec": { "crd": crd, "crdUid": uid },
-        });
-        // An apply creates what is not there.
-        self.apply_for_version(&report_path(crd), body).await.map_err(CallError::of_own_resource)
+        self.call_for_version(own::opened_report(crd, uid)).await.map_err(CallError::of_own_resource)
     }
 
     /// Replaces the status of the report on a CRD if the report has this resource version; returns its new
@@ -173,13 +132,7 @@ impl Cluster {
         status: &DefaultsReportStatus,
         version: &str,
     ) -> Result<String, CallError> {
-        let body = json!({
-            "apiVersion": DefaultsReport::api_version(&()),
-            "kind": DefaultsReport::kind(&()),
-            "metadata": { "name": crd, "resourceVersion": version },
-            "status": status,
-        });
-        self.apply_for_version(&format!("{}/status", report_path(crd)), body).await
+        self.call_for_version(own::report_status(crd, status, version)).await
     }
 
     /// All reports; `None` where their CRD is not installed.
@@ -229,8 +182,7 @@ impl Cluster {
 
     /// Deletes what is at a path and has this uid, if it is there.
     pub(super) async fn delete(&self, path: &str, uid: &str) -> Result<(), CallError> {
-        let body = json!({ "preconditions": { "uid": uid } });
-        if_there(self.call(send(Method::DELETE, path, Json::from(body).to_vec())).await).map(drop)
+        if_there(self.call(own::deletion(path, uid)).await).map(drop)
     }
 
     /// Replaces the status of a policy or an EmbeddedSchema. The uid makes sure that it is the one that was
@@ -242,57 +194,11 @@ impl Cluster {
     where
         K: kube::Resource<DynamicType = ()> + HasStatus<Status: Serialize>,
     {
-        let body = json!({
-            "apiVersion": K::api_version(&()),
-            "kind": K::kind(&()),
-            "metadata": { "name": name, "uid": uid },
-            "status": status,
-        });
-        let resource = Resource::new(GROUP, &K::version(&()), &K::plural(&()));
-        self.apply(&format!("{}/status", named(&resource, None, name)), body).await
+        self.call(own::status::<K>(name, uid, status)).await.map(drop)
     }
 
-    /// Applies fields that only Etch sets. Forced: a client that replaces all conditions of a CRD owns ours
-    /// as well from then on, and the server would refuse an apply that is not forced. The answer for a large
-    /// CRD is as large as the CRD and is not needed, so it is not read.
-    pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
-        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
-        self.call(request).await.map(drop)
+    /// As [`Self::call`]; returns the resource version that the object has then.
+    async fn call_for_version(&self, request: Request<Vec<u8>>) -> Result<String, CallError> {
+        Ok(Object::from(self.call_for_json(request).await?).resource_version().to_owned())
     }
-
-    /// As [`Self::apply`]; returns the resource version that the object has then.
-    async fn apply_for_version(&self, path: &str, body: Value) -> Result<String, CallError> {
-        let answer = self.apply_for_metadata(path, body).await?;
-        Ok(Object::from(answer).resource_version().to_owned())
-    }
-
-    /// As [`Self::apply`]; returns the object's metadata as it is then.
-    async fn apply_for_metadata(&self, path: &str, body: Value) -> Result<Json, CallError> {
-        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
-        self.call_for_json(request).await
-    }
-}
-
-/// Where policies are.
-pub fn policies() -> Resource {
-    Resource::new(GROUP, "v1alpha1", "defaultspolicies")
-}
-
-/// Where EmbeddedSchemas are.
-pub fn embedded_schemas() -> Resource {
-    Resource::new(GROUP, "v1alpha1", "embeddedschemas")
-}
-
-/// Where reports are.
-pub fn reports() -> Resource {
-    Resource::new(GROUP, "v1alpha1", "defaultsreports")
-}
-
-/// Where CRDs are.
-pub fn crds() -> Resource {
-    Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-}
-
-fn report_path(name: &str) -> String {
-    named(&reports(), None, name)
 }

@@ -4,24 +4,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use http::Method;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::call::{encoded, patch, send};
 use super::{CallError, Cluster};
 use etch_core::event::Event;
-use etch_core::plan::PatchKind;
-use kube_structural_schema::json::Json;
+use etch_core::request::event::{count, created, instance_of, name_of, patched};
 
-/// The reporting controller: a name that no other controller has.
-const CONTROLLER: &str = "etch-operator.io/etch";
-/// Notes are cut at this many bytes: the server takes no more.
-const LONGEST_NOTE: usize = 1024;
 /// How many events wait at most; the others are dropped.
 const WAITING: usize = 1024;
 /// The least time between two events, from the moment on that more come than that.
@@ -45,23 +36,12 @@ pub struct Dispatch {
     failing: bool,
 }
 
-/// What is read of an event.
-#[derive(Deserialize)]
-struct StoredEvent {
-    series: Option<Series>,
-}
-
-#[derive(Deserialize)]
-struct Series {
-    count: u64,
-}
-
 impl Events {
     /// Where to publish events, and what sends them for as long as it runs. `instance` distinguishes this
     /// process from its replicas.
     pub fn new(cluster: Cluster, instance: &str) -> (Self, Dispatch) {
         let (sender, queued) = mpsc::channel(WAITING);
-        let instance = cut(instance, 128);
+        let instance = instance_of(instance);
         (Self(sender), Dispatch { cluster, instance, queued, counts: HashMap::new(), failing: false })
     }
 
@@ -96,26 +76,22 @@ impl Dispatch {
     async fn send(&mut self, event: &Event) -> Result<(), CallError> {
         let name = name_of(event);
         let namespace = event.regarding.namespace.as_deref().unwrap_or("default");
-        let collection = format!("/apis/events.k8s.io/v1/namespaces/{}/events", encoded(namespace));
         let now = format!("{:.6}", Timestamp::now());
-        let count = self.counts.get(&name).copied().unwrap_or_default();
-        let created = match count {
-            0 => {
-                let body = body_of(event, &name, namespace, &self.instance, &now);
-                self.cluster.call(send(Method::POST, &collection, Json::from(body).to_vec())).await
-            }
-            _ => self.count_up(&collection, &name, count + 1, &now).await,
+        let known = self.counts.get(&name).copied().unwrap_or_default();
+        let sent = match known {
+            0 => self.cluster.call(created(event, &name, namespace, &self.instance, &now)).await,
+            _ => self.count_up(namespace, &name, known + 1, &now).await,
         };
-        let count = match created {
-            Ok(_) => count + 1,
+        let published = match sent {
+            Ok(_) => known + 1,
             // A process before this one has published it.
-            Err(error) if count == 0 && error.code() == Some(409) => {
-                let count = self.count_of(&collection, &name).await? + 1;
-                self.count_up(&collection, &name, count, &now).await?;
-                count
+            Err(error) if known == 0 && error.code() == Some(409) => {
+                let published = self.count_of(namespace, &name).await? + 1;
+                self.count_up(namespace, &name, published, &now).await?;
+                published
             }
             // The API server keeps events for about an hour.
-            Err(error) if count > 0 && error.code() == Some(404) => {
+            Err(error) if known > 0 && error.code() == Some(404) => {
                 self.counts.remove(&name);
                 return Box::pin(self.send(event)).await;
             }
@@ -124,110 +100,24 @@ impl Dispatch {
         if self.counts.len() >= REMEMBERED {
             self.counts.clear();
         }
-        self.counts.insert(name, count);
+        self.counts.insert(name, published);
         Ok(())
     }
 
     /// How often an event was published. A patch of nothing reads it: no other verb is needed for that.
-    async fn count_of(&self, collection: &str, name: &str) -> Result<u64, CallError> {
-        let path = format!("{collection}/{}", encoded(name));
-        let event: StoredEvent =
-            self.cluster.call_for(patch(&path, PatchKind::Merge, b"{}".to_vec())).await?;
-        Ok(event.series.map_or(1, |series| series.count))
+    async fn count_of(&self, namespace: &str, name: &str) -> Result<u64, CallError> {
+        let read = patched(namespace, name, &json!({}));
+        self.cluster.call_for_json(read).await.map(|event| count(&event))
     }
 
     async fn count_up(
         &self,
-        collection: &str,
+        namespace: &str,
         name: &str,
         count: u64,
         now: &str,
     ) -> Result<Vec<u8>, CallError> {
         let body = json!({ "series": { "count": count, "lastObservedTime": now } });
-        let path = format!("{collection}/{}", encoded(name));
-        self.cluster.call(patch(&path, PatchKind::Merge, Json::from(body).to_vec())).await
-    }
-}
-
-/// `NAME.HASH`, the same for the same event whichever process publishes it.
-fn name_of(event: &Event) -> String {
-    let Event { regarding, warning, reason, action, note } = event;
-    let mut hash = Sha256::new();
-    for part in [regarding.uid.as_str(), &regarding.api_version, reason, action, note] {
-        hash.update(part.as_bytes());
-        hash.update([0]);
-    }
-    hash.update([u8::from(*warning)]);
-    let hash: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}.{hash}", cut(&regarding.name, 200).trim_end_matches(['.', '-']))
-}
-
-fn body_of(event: &Event, name: &str, namespace: &str, instance: &str, now: &str) -> Value {
-    let Event { regarding, warning, reason, action, note } = event;
-    let mut object = json!({
-        "apiVersion": regarding.api_version,
-        "kind": regarding.kind,
-        "name": regarding.name,
-        "uid": regarding.uid,
-    });
-    if let Some(namespace) = &regarding.namespace {
-        object["namespace"] = Value::from(namespace.as_str());
-    }
-    json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": { "name": name, "namespace": namespace },
-        "type": if *warning { "Warning" } else { "Normal" },
-        "reason": reason,
-        "action": action,
-        "note": cut(note, LONGEST_NOTE),
-        "regarding": object,
-        "eventTime": now,
-        "reportingController": CONTROLLER,
-        "reportingInstance": instance,
-    })
-}
-
-/// As much of a text as fits.
-fn cut(text: &str, most: usize) -> String {
-    text[..text.floor_char_boundary(most)].to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use etch_core::event::Regarding;
-
-    fn event(name: &str, note: &str) -> Event {
-        Event {
-            regarding: Regarding {
-                api_version: "example.com/v1".to_owned(),
-                kind: "Thing".to_owned(),
-                namespace: Some("ns".to_owned()),
-                name: name.to_owned(),
-                uid: "u".to_owned(),
-            },
-            warning: true,
-            reason: "Admission".to_owned(),
-            action: "PersistDefaults",
-            note: note.to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_name_is_the_same_for_the_same_event_and_fits() {
-        assert_eq!(name_of(&event("a", "x")), name_of(&event("a", "x")));
-        assert_ne!(name_of(&event("a", "x")), name_of(&event("a", "y")));
-        assert_ne!(name_of(&event("a", "x")), name_of(&Event { warning: false, ..event("a", "x") }));
-        let long = name_of(&event(&format!("{}.{}", "a".repeat(199), "b".repeat(53)), "x"));
-        assert!(long.len() <= 253 && !long.contains(".."), "{long}");
-    }
-
-    #[test]
-    fn a_note_is_cut_where_a_character_ends() {
-        let body = body_of(&event("a", &"ü".repeat(600)), "n", "ns", "i", "now");
-        assert_eq!(body["note"].as_str().map(str::len), Some(1024));
-        let body = body_of(&event("a", &format!("x{}", "ü".repeat(600))), "n", "ns", "i", "now");
-        assert_eq!(body["note"].as_str().map(str::len), Some(1023));
+        self.cluster.call(patched(namespace, name, &body)).await
     }
 }

@@ -1,17 +1,15 @@
 //! The Lease whose holder may write: the requests that a [claim](lease::Claim) to it takes.
 
-use std::time::Duration;
-
 use etch_core::engine::lease::{self, ATTEMPT_TIMEOUT, Claim, DURATION, Take};
 use http::Method;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
-use super::call::{get, if_exists, send};
 use super::{CallError, Cluster};
+use etch_core::call_error::if_exists;
+use etch_core::request::{get, send};
 use kube_structural_schema::json::Json;
 
 /// A claim to one Lease.
@@ -107,7 +105,7 @@ impl Lease {
     /// Takes or renews the lease, if it is ours, free, or run out.
     async fn take(&mut self) -> Result<bool, CallError> {
         let document = self.read().await?;
-        let lease = document.as_ref().map(lease);
+        let lease = document.as_ref().map(|document| lease::Lease::read(document));
         if self.claim.is_set_back(lease.as_ref()) {
             info!("the lease was set back: etcd may have been restored");
             self.set_back.send_replace(());
@@ -137,48 +135,15 @@ impl Lease {
     }
 
     async fn create(&self, now: String) -> Result<(), CallError> {
-        let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": { "name": self.name, "namespace": self.namespace },
-            "spec": {
-                "holderIdentity": self.claim.identity(),
-                "leaseDurationSeconds": DURATION.as_secs(),
-                "acquireTime": now,
-                "renewTime": now,
-                "leaseTransitions": 0,
-            },
-        });
+        let lease = lease::created(&self.namespace, &self.name, self.claim.identity(), &now);
         self.cluster.call(send(Method::POST, &self.path, Json::from(lease).to_vec())).await.map(drop)
     }
 
     /// Replaces the lease that was read, unless it has changed since.
     async fn write(&self, lease: &Json, holder: &str, seconds: u64, now: String) -> Result<(), CallError> {
-        let mut lease = lease.clone();
-        let changes_hands = lease["spec"]["holderIdentity"] != holder;
-        let transitions = lease["spec"]["leaseTransitions"].as_u64().unwrap_or_default();
-        let spec = &mut lease["spec"];
-        spec["holderIdentity"] = Value::from(holder);
-        spec["leaseDurationSeconds"] = Value::from(seconds);
-        spec["renewTime"] = Value::from(now.clone());
-        if changes_hands && !holder.is_empty() {
-            spec["acquireTime"] = Value::from(now);
-            spec["leaseTransitions"] = Value::from(transitions + 1);
-        }
+        let lease = lease::replaced(lease, holder, seconds, now);
         let path = format!("{}/{}", self.path, self.name);
         self.cluster.call(send(Method::PUT, &path, lease.to_vec())).await.map(drop)
-    }
-}
-
-/// What the claim reads of a Lease.
-fn lease(lease: &Json) -> lease::Lease {
-    let (metadata, spec) = (&lease["metadata"], &lease["spec"]);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    lease::Lease {
-        resource_version: text(&metadata["resourceVersion"]),
-        holder: text(&spec["holderIdentity"]),
-        duration: spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs),
-        renewed: spec["renewTime"].as_str().map(str::to_owned),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 
-use super::call::{get, if_there};
 use super::{CallError, Cluster};
+use etch_core::call_error::if_there;
 use etch_core::crd::Crd;
+use etch_core::request::get;
 use etch_core::stored_versions::{is_migrated, running_migration};
 use serde_json::Value;
 

@@ -28,12 +28,11 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _};
 
-use super::call::verb;
 use super::cause::cause;
 use super::credential_renewal::{are_renewable, renewing};
 use super::proxy::{Protocol, Proxy};
 use super::token_file::TokenFile;
-use crate::metrics::RequestVerb;
+use etch_core::request::counted::{RequestVerb, verb};
 
 /// How many watches share a connection. kube-apiserver takes 100 streams on one, and makes further ones wait.
 ///

@@ -9,10 +9,12 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::etcd::{After, Etcd, EtcdError, RawValue, Snapshot, SnapshotError, identity_of, prefix_of};
+use super::etcd::{Etcd, Snapshot, SnapshotError};
 use super::scan::scan;
-use super::{CallError, Cluster, Page, Scope};
+use super::{CallError, Cluster, Scope};
 use etch_core::crd::Resource;
+use etch_core::etcd::{After, EtcdError, RawValue, identity_of, prefix_of};
+use etch_core::list::page::Page;
 use etch_core::object::{Identity, Object};
 
 /// How many bytes and values make a page of a snapshot.

@@ -4,12 +4,12 @@
 use serde::de::Error;
 use tokio::time::Instant;
 
-use super::call::patch;
-use super::read::named;
 use super::{CallError, Cluster, GenerationCheck};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
+use etch_core::request::patch;
+use etch_core::request::path::named;
 
 impl Cluster {
     /// Performs a write that was planned for `object` as it had been read by `read`, as long as the CRD is

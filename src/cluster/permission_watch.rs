@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::{CallError, Cluster, random};
+use etch_core::request::review;
 
 /// How often the rules are read: one small request, however many CRDs there are.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -112,17 +112,9 @@ impl Cluster {
         has_changed
     }
 
-    /// The rules that apply to Etch in a namespace, sorted: the server's order changes from answer to answer.
+    /// The rules that apply to Etch in a namespace.
     async fn rules(&self, namespace: &str) -> Result<Vec<String>, CallError> {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectRulesReview",
-            "spec": { "namespace": namespace },
-        });
-        let answer = self.review("selfsubjectrulesreviews", review).await?;
-        let rules = answer["status"]["resourceRules"].as_array().into_iter().flatten();
-        let mut rules: Vec<String> = rules.map(Value::to_string).collect();
-        rules.sort();
-        Ok(rules)
+        let answer = self.call_for_json(review::rules(namespace)).await?;
+        Ok(review::rules_of(&answer))
     }
 }

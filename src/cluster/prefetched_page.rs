@@ -4,8 +4,9 @@
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use super::{CallError, Cluster, Form, RawPage, Scope};
+use super::{CallError, Cluster, Form, Scope};
 use etch_core::crd::Resource;
+use etch_core::list::page::RawPage;
 
 /// A page that is on its way; its request ends with it.
 #[derive(Debug)]

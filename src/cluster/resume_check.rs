@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use super::crds::{METADATA, accepting};
-use super::read::collection;
 use super::watch::Change;
 use super::{CallError, Cluster};
 use etch_core::crd::Resource;
+use etch_core::request::path::collection;
+use etch_core::request::{METADATA, accepting};
 
 /// How long it may take.
 const RESUME_TIMEOUT: Duration = Duration::from_secs(60);

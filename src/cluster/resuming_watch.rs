@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::{Backoff, CallError, Change, Cluster, Received, ServedVersions, Watch};
+use super::{Backoff, CallError, Change, Cluster, Received, Watch};
 use etch_core::crd::{Crd, Resource};
+use etch_core::served_elsewhere::ServedVersions;
 
 /// A watch that ends sooner than this was closed at once (fact K2), whatever it delivered until then.
 const AT_ONCE: Duration = Duration::from_secs(1);

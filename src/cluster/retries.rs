@@ -1,57 +1,12 @@
 //! When a read is sent again for a user who waits at a terminal. The operator has back-offs of its own, which
 //! it paces and reports.
 
-use std::time::Duration;
-
 use http::Method;
 use hyper_util::client::legacy;
+use tokio::time::Instant;
 
-use super::{Backoff, CallError, Cluster};
-
-/// How often a read is retried after `Retry-After`…
-const REFUSALS: u32 = 5;
-/// …and the longest wait each time; client-go has no limit.
-const LONGEST: Duration = Duration::from_secs(30);
-
-/// The remaining retries of one read.
-#[derive(Debug)]
-pub(super) struct Retries {
-    refusals: u32,
-    losses: u32,
-    backoff: Backoff,
-}
-
-impl Retries {
-    fn new(refusals: u32, losses: u32) -> Self {
-        Self { refusals, losses, backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(5)) }
-    }
-
-    /// Waits until the request may be sent again.
-    ///
-    /// # Errors
-    /// The error itself, if the request is not to be sent again.
-    pub(super) async fn wait_after(&mut self, error: CallError) -> Result<(), CallError> {
-        match self.wait(&error) {
-            Some(wait) => tokio::time::sleep(wait).await,
-            None => return Err(error),
-        }
-        Ok(())
-    }
-
-    /// How long to wait before the request is sent again; `None` if it is not.
-    fn wait(&mut self, error: &CallError) -> Option<Duration> {
-        let left = match error {
-            CallError::Refused(refusal) if matches!(refusal.code, 429 | 503) => {
-                refusal.retry_after.filter(|wait| *wait <= LONGEST)?;
-                &mut self.refusals
-            }
-            CallError::TimedOut(..) | CallError::BrokenOff(..) => &mut self.losses,
-            _ => return None,
-        };
-        *left = left.checked_sub(1)?;
-        Some(self.backoff.failed(error.retry_after()))
-    }
-}
+use super::{CallError, Cluster, random};
+use etch_core::read_retries::Retries;
 
 impl Cluster {
     /// This connection, for a command: it sends a read again where client-go does.
@@ -69,10 +24,22 @@ impl Cluster {
     /// The retries of a request.
     pub(super) fn retries(&self, method: &Method) -> Retries {
         match self.is_retrying && method == Method::GET {
-            true => Retries::new(REFUSALS, 1),
-            false => Retries::new(0, 0),
+            true => Retries::of_read(random()),
+            false => Retries::none(),
         }
     }
+}
+
+/// Waits until a read may be sent again.
+///
+/// # Errors
+/// The error itself, if the read is not to be sent again.
+pub(super) async fn wait_after(retries: &mut Retries, error: CallError) -> Result<(), CallError> {
+    match retries.wait(&error, Instant::now().into_std()) {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => return Err(error),
+    }
+    Ok(())
 }
 
 /// Whether a connection that was there broke off before the answer began. A server that cannot be connected
@@ -89,33 +56,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use etch_core::call_error::Server;
-    use etch_core::refusal::Refusal;
-
-    fn refused(code: u16, retry_after: Option<u64>) -> CallError {
-        let retry_after = retry_after.map(Duration::from_secs);
-        CallError::Refused(Box::new(Refusal::read(code, retry_after, b"{}")))
-    }
-
-    #[test]
-    fn a_read_is_put_off_five_times_and_for_as_long_as_the_server_asks() {
-        let mut retries = Retries::new(REFUSALS, 1);
-        for code in [429, 503, 429, 503, 429] {
-            let wait = retries.wait(&refused(code, Some(7))).expect("the server asks for it");
-            assert!(wait >= Duration::from_secs(7) && wait < LONGEST, "{wait:?}");
-        }
-        assert_eq!(retries.wait(&refused(429, Some(7))), None);
-    }
-
-    #[test]
-    fn what_does_not_pass_by_itself_ends_a_read_at_once() {
-        let mut retries = Retries::new(REFUSALS, 1);
-        let unreachable = CallError::Connection(Server::default(), "connection refused".to_owned());
-        for error in [refused(429, None), refused(503, Some(600)), refused(500, Some(1)), unreachable] {
-            assert_eq!(retries.wait(&error), None, "{error}");
-        }
-    }
-
     #[tokio::test]
     async fn a_connection_that_broke_off_before_the_answer_is_told_apart() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -137,12 +77,5 @@ mod tests {
         // The server is gone.
         let error = cluster.retrying_reads().crd("things.example.com").await.expect_err("no answer");
         assert!(matches!(error, CallError::Connection(..)), "{error}");
-    }
-
-    #[test]
-    fn a_lost_answer_is_asked_for_once_more() {
-        let mut retries = Retries::new(REFUSALS, 1);
-        let lost = CallError::BrokenOff(Server::default(), "connection reset by peer".to_owned());
-        assert!(retries.wait(&lost).is_some() && retries.wait(&lost).is_none());
     }
 }

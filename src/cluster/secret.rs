@@ -11,10 +11,12 @@ use kube::Api;
 use kube::runtime::watcher::{self, Event};
 use serde_json::{Value, json};
 
-use super::call::{encoded, send};
 use super::{CallError, Cluster, WatchHealth};
 use etch_admission::MANAGED_BY;
 use etch_core::ownership::MANAGER;
+use etch_core::request::own::apply;
+use etch_core::request::path::encoded;
+use etch_core::request::send;
 use kube_structural_schema::json::Json;
 
 /// What a Secret holds, by key.
@@ -63,7 +65,7 @@ impl Cluster {
         let mut body = body(namespace, name, data);
         body["metadata"]["resourceVersion"] = json!(resource_version);
         let path = format!("/api/v1/namespaces/{}/secrets/{}", encoded(namespace), encoded(name));
-        self.apply(&path, body).await
+        self.call(apply(&path, body)).await.map(drop)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which Kubernetes a cluster runs.
 
-use super::call::get;
 use super::{CallError, Cluster};
+use etch_core::request::get;
 
 impl Cluster {
     /// The version of the API server that answers, such as `v1.37.1`. Every client may read it.

@@ -15,13 +15,15 @@ use serde::de::Error;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::call::{encoded, get};
 use super::cause::cause;
 use super::object_budget::LARGEST;
-use super::read::{collection, object, own};
 use super::{CallError, Cluster, Held, ObjectRoom, Received, Server};
+use etch_core::call_error::own;
 use etch_core::crd::Resource;
+use etch_core::list::page::object;
 use etch_core::refusal::Refusal;
+use etch_core::request::get;
+use etch_core::request::path::{collection, encoded};
 
 /// How long the server is asked to keep the watch open, and how long it may be silent beyond that.
 const LIFETIME: Duration = Duration::from_secs(290);

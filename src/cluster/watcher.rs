@@ -33,16 +33,17 @@ use tower::BoxError;
 use tracing::warn;
 
 use super::admission::WebhookConfiguration;
-use super::call::{DEADLINE, outcome, verb};
+use super::call::DEADLINE;
 use super::cause::cause;
-use super::deep_object::{Deep, DeepMetadata, DeepObject};
-use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
-use crate::metrics::{Metrics, RequestVerb};
+use crate::metrics::Metrics;
 use etch_admission::api::EmbeddedSchema;
 use etch_admission::{CONFIGURATION, FactObject};
 use etch_core::api::DefaultsPolicy;
+use etch_core::deep_object::{Deep, DeepMetadata, DeepObject};
+use etch_core::engine::watch_health::AT_ONCE;
 use etch_core::refusal::Refusal;
+use etch_core::request::counted::{RequestVerb, outcome, verb};
 
 /// A CRD of which only the metadata was read.
 pub type CrdMeta = PartialObjectMeta<CustomResourceDefinition>;

@@ -4,18 +4,14 @@
 
 use jiff::Timestamp;
 
-use super::past_events::Memory;
-use super::{CallError, Cluster, Form, Scope, crds, reports};
+use super::{CallError, Cluster, Form, Scope};
 use etch_core::crd::{Crd, Resource};
+use etch_core::plan::memory::Memory;
 use etch_core::plan::{Clock, History, Witness};
+use etch_core::request::resources::{crds, leases, reports};
 
 /// How many witnesses of one kind are read, at least, where there are more.
 const ENOUGH: usize = 2_000;
-
-/// `leases.coordination.k8s.io`
-fn leases() -> Resource {
-    Resource::new("coordination.k8s.io", "v1", "leases")
-}
 
 /// What else in a cluster shows when objects were written: CRDs, reports and Leases, and the past events that
 /// the API server still has. Each is read once, when it is needed.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::{Cluster, WebhookConfiguration, crds, reports};
+use etch::cluster::{Cluster, WebhookConfiguration};
 use etch_admission::CONFIGURATION;
 use etch_answers::clean::{Marked, names_former_defaults, running, stays, uid_of_own};
 use etch_answers::failures::error_text;
@@ -12,6 +12,7 @@ use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
 use etch_core::engine::lease;
 use etch_core::plan::PERSISTED_ANNOTATION;
+use etch_core::request::resources::{crds, reports};
 use futures::TryFutureExt;
 
 use super::each;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::{ArgGroup, Args};
-use etch::cluster::etcd::{Endpoint, Etcd, EtcdError, EtcdTarget, REGISTRY, Snapshot};
+use etch::cluster::etcd::{Etcd, EtcdTarget, Snapshot};
 use etch::cluster::{Cluster, ObjectSource, Witnesses};
 use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::Crd;
+use etch_core::etcd::{Endpoint, EtcdError, REGISTRY};
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
 use etch_core::scope::Scope;

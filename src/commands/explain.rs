@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Witnesses};
 use etch_answers::explain::{Explained, published, rejected};
 use etch_answers::failures::remedy;
@@ -19,6 +18,7 @@ use etch_core::object::Object;
 use etch_core::obstacle::{Obstacle, rejection};
 use etch_core::prediction::{deciding, record_of};
 use etch_core::scope::Scope;
+use etch_core::stored::{Opaque, decode};
 use etch_lint::published::{Document, Named, named};
 use jiff::Timestamp;
 use kube_crd_validation::is_object_name;

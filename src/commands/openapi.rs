@@ -5,9 +5,10 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use etch::cluster::{Cluster, OpenApiIndex};
+use etch::cluster::Cluster;
 use etch::source;
 use etch_lint::published::Document;
+use etch_lint::published::index::OpenApiIndex;
 
 use super::global::Global;
 

@@ -4,10 +4,12 @@
 use std::io::Write;
 
 use clap::Args;
-use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
+use etch::cluster::{Cluster, WebhookConfiguration};
 use etch_answers::failures::error_text;
 use etch_answers::status::{CrdFacts, LeaderView, Read, overview, table};
+use etch_core::engine::leader::Leader;
 use etch_core::engine::lease;
+use etch_core::request::resources::crds;
 use jiff::Timestamp;
 
 use super::each;

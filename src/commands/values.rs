@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use etch::cluster::PaceMode;
+use etch_core::pace::limits::PaceMode;
 use kube_crd_validation::is_namespace_name;
 
 use super::global::Output;

@@ -13,21 +13,23 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{info_span, warn};
 
-use super::crd::check::{Checked, READ_PATIENCE, check};
-use super::crd::slot::{Error, Phase, RunningTask, Slot, Target};
+use super::crd::READ_PATIENCE;
+use super::crd::slot::{Error, Phase, RunningTask, Slot};
 use super::crd::task::{CrdTask, Signals};
-use super::index::Index;
-use super::options::Options;
+use super::options::{Options, now};
 use super::status::writer::StatusWriter;
 use crate::cluster::{Cluster, Events, GenerationCheck, Pace, Permissions, random};
 use etch_core::api::Settings;
 use etch_core::crd::Crd;
 use etch_core::engine::canary::CanaryRun;
+use etch_core::engine::crd::checked::{Checked, check};
 use etch_core::engine::crd::machine::CrdMachine;
+use etch_core::engine::crd::target::Target;
 use etch_core::engine::crd::task::Task;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{Status, Subject};
 use etch_core::event::ObjectKind;
+use etch_core::policy_index::Index;
 use kube_structural_schema::schema::Pool;
 
 /// The shared index.
@@ -147,7 +149,9 @@ impl Context {
         }
         // Schemas may be large, and their rules are compiled: nothing else waits for that.
         let pool = self.pool.clone();
-        let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, asked, &pool)));
+        let work = move || {
+            std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, asked.into_std(), &pool, now())))
+        };
         let checked = tokio::task::spawn_blocking(work).await;
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
         let lacks_conditions = |crd: &Arc<Crd>| !crd.gives_defaults() && checked.conditions.is_empty();
@@ -190,7 +194,7 @@ impl Context {
         if slot.counts_by(crd.digest()) {
             self.cluster.metrics().forget_phantom_objects(crd.name());
         }
-        let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
+        let generation_check = Arc::new(GenerationCheck::new(&crd, Some(Instant::from_std(asked))));
         let dropped = slot.renew_generation_check(&crd, generation_check.clone());
         let Options { max_in_flight, pace, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::of_one_crd(*max_in_flight, settings.max_writes_per_second, *pace));

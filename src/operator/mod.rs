@@ -7,10 +7,10 @@
 //!                                               engine::crd
 //! ```
 //!
-//! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]):
-//! kube-runtime's `applier` calls `crd::reconcile` for one CRD at a time, which starts a task of its own for
-//! each CRD whose objects need work. What a reconciliation keeps for the next is in the CRD's slot
-//! (`crd::slot`); what must outlive the process is in its report.
+//! [`Operator`] runs on every replica and keeps the index ([`etch_core::policy_index`]). Only the leader
+//! reconciles ([`Operator::lead`]): kube-runtime's `applier` calls `crd::reconcile` for one CRD at a time,
+//! which starts a task of its own for each CRD whose objects need work. What a reconciliation keeps for the
+//! next is in the CRD's slot (`crd::slot`); what must outlive the process is in its report.
 //!
 //! It talks to an API server only through `cluster`. `etch_core` decides about objects: `engine` and
 //! `object_machine` return what to do next, and this module performs it.
@@ -18,7 +18,6 @@
 mod admission;
 mod context;
 mod crd;
-mod index;
 mod object;
 mod options;
 mod persist;
@@ -34,12 +33,15 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, unfold};
 use futures::{FutureExt, Stream, StreamExt};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
 use kube::runtime::controller::{Config, applier};
 use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::watcher::Event;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::cluster::{Cluster, CrdMeta, Events, WatchHealth};
 use crate::server::Readiness;
@@ -47,14 +49,13 @@ use context::{Context, SharedIndex};
 use crd::reconcile::{reconcile, retry};
 use etch_core::api::{Mode, Settings};
 use etch_core::event;
-use index::Change;
+use etch_core::policy_index::{Change, Index, PolicyStatus};
 use options::{now, restored};
-use policy_writer::PolicyStatus;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use options::{Clock, Options};
 pub use persist::{Pass, persist};
-pub use policy_lookup::{GoverningPolicy, PolicyLookup};
+pub use policy_lookup::PolicyLookup;
 pub use revert::{Reversion, RevertError, revert};
 pub use spans::TRACED;
 
@@ -118,11 +119,11 @@ impl Operator {
                             continue;
                         }
                         Some(event) = crds.next() => {
-                            let change = index.write().crd_event(&event);
+                            let change = crd_event(&mut index.write(), &event);
                             writer.apply_watcher_event(&event.modify(only_names));
                             change
                         }
-                        Some(event) = policies.next() => index.write().policy_event(&event),
+                        Some(event) = policies.next() => policy_event(&mut index.write(), &event),
                         else => return,
                     };
                     ready.set_listed(index.read().is_complete());
@@ -315,6 +316,33 @@ fn renew_policy_statuses(context: &Context, settle: Duration, wanted: &watch::Se
         *before = statuses;
         is_new
     });
+}
+
+fn crd_event(index: &mut Index, event: &Event<CrdMeta>) -> Change {
+    match event {
+        Event::Init => index.list_crds(),
+        Event::InitApply(crd) | Event::Apply(crd) => return index.crd_applied(&crd.metadata),
+        Event::InitDone => return index.crds_listed(),
+        Event::Delete(crd) => return index.crd_deleted(crd.name_any()),
+    }
+    Change::Nothing
+}
+
+fn policy_event(index: &mut Index, event: &Event<DynamicObject>) -> Change {
+    match event {
+        Event::Init => index.list_policies(),
+        Event::InitApply(policy) | Event::Apply(policy) => {
+            let (change, unread) = index.policy_applied(policy);
+            if let Some(error) = unread {
+                let policy = policy.name_any();
+                warn!(policy, error, "cannot read this policy; what it governs is not written");
+            }
+            return change;
+        }
+        Event::InitDone => return index.policies_listed(),
+        Event::Delete(policy) => return index.policy_deleted(&policy.name_any()),
+    }
+    Change::Nothing
 }
 
 /// All that the store needs of a CRD is its name: the index holds the rest.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::cluster::PaceMode;
+use etch_core::pace::limits::PaceMode;
 
 /// What the operator is started with.
 #[derive(Clone, Debug)]

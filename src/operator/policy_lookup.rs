@@ -7,10 +7,8 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::context::SharedIndex;
-use super::index::Change;
-use etch_core::api::{Mode, Settings, labels};
 use etch_core::object::Object;
-use etch_core::upgrade::GuardMode;
+use etch_core::policy_index::{Change, GoverningPolicy};
 
 /// The operator's index of policies; cheap to clone.
 #[derive(Clone)]
@@ -20,52 +18,24 @@ pub struct PolicyLookup {
     settle: Duration,
 }
 
-/// The settings of the policy that governs one CRD.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GoverningPolicy {
-    /// The settings of the policy that governs it.
-    pub settings: Settings,
-    /// What that policy asks for when the CRD is upgraded.
-    pub guard_mode: GuardMode,
-}
-
 impl PolicyLookup {
     pub(super) fn new(index: SharedIndex, changes: broadcast::Sender<Change>, settle: Duration) -> Self {
         Self { index, changes, settle }
     }
 
-    /// The settings for a CRD as this document has it, labels included; `None` if no policy selects it.
+    /// See [`etch_core::policy_index::Index::governing`].
     pub fn of(&self, crd: &Value) -> Option<GoverningPolicy> {
-        let name = crd["metadata"]["name"].as_str()?;
-        let (settings, guard_mode) = self.index.read().guarded(name, &labels(crd), self.settle)?;
-        Some(GoverningPolicy { settings, guard_mode })
+        self.index.read().governing(crd, self.settle)
     }
 
-    /// The settings for a CRD by the labels that it was last seen with; `None` if there is no such CRD, or no
-    /// policy selects it.
+    /// See [`etch_core::policy_index::Index::governing_known`].
     pub(super) fn of_known(&self, name: &str) -> Option<GoverningPolicy> {
-        let index = self.index.read();
-        let (settings, guard_mode) = index.guarded(name, &index.crd(name)?.labels, self.settle)?;
-        Some(GoverningPolicy { settings, guard_mode })
+        self.index.read().governing_known(name, self.settle)
     }
 
-    /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
-    /// sentence; `None` if they may be written, also if no policy selects the CRD.
+    /// See [`etch_core::policy_index::Index::withheld`].
     pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
-        if !self.index.read().is_complete() {
-            return Some(("Incomplete", "the policies are not known yet".to_owned()));
-        }
-        let Some(GoverningPolicy { settings, .. }) = self.of(crd) else {
-            let pause = self.index.read().pause_all()?;
-            return Some(("Paused", format!("writes are paused by {pause}")));
-        };
-        let Settings { policy, mode, pause, .. } = settings;
-        match (mode, pause) {
-            (_, Some(pause)) => Some(("Paused", format!("writes are paused by {pause}"))),
-            (Mode::Persist, None) => None,
-            (Mode::Audit, None) => Some(("AuditOnly", format!("DefaultsPolicy {policy} has mode: Audit"))),
-            (Mode::Ignore, None) => Some(("Ignored", format!("DefaultsPolicy {policy} has mode: Ignore"))),
-        }
+        self.index.read().withheld(crd, self.settle)
     }
 
     /// Whether the policy that governs a CRD as this document has it selects one of its objects; all are

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use tracing::{Id, Span, debug_span, field::Empty};
 
-use crate::metrics::WriteOutcome;
 use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::condition::Reason;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
+use etch_core::plan::counted::{WriteOutcome, explained};
 use etch_core::plan::{Outcome, Write};
-use kube_structural_schema::path::Path;
 
 /// The target of all spans that are traced.
 pub const TRACED: &str = module_path!();
@@ -93,44 +92,11 @@ pub(crate) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> 
 /// Records the outcome of a write.
 pub(crate) fn conclude(write: &Span, outcome: &Result<Outcome, CallError>, counted: WriteOutcome) {
     write.record("outcome", counted.as_str());
-    match outcome {
-        Ok(Outcome::Rejected(rejection)) => fail(write, &rejection.message),
-        Err(error) => fail(write, &error.to_string()),
-        Ok(Outcome::Forbidden { verb }) => {
-            fail(write, &format!("the verb {} is not permitted", verb.as_str()))
-        }
-        Ok(Outcome::OwnersLost { managers }) => fail(write, &format!("owners lost: {}", managers.join(", "))),
-        Ok(Outcome::FieldsDropped { paths }) => fail(write, &format!("fields dropped: {}", in_words(paths))),
-        Ok(Outcome::CrdChanged) => {
-            write.record("reason", "the CRD changed");
-        }
-        Ok(Outcome::Harmful { managers }) => {
-            write.record(
-                "reason",
-                format!("the write would change fields of other owners: {}", managers.join(", ")),
-            );
-        }
-        Ok(Outcome::NeedsRewrite) => {
-            write.record("reason", "the write must rewrite the owners");
-        }
-        Ok(
-            Outcome::Written { .. }
-            | Outcome::Followed(_)
-            | Outcome::AlreadyStored(_)
-            | Outcome::Gone
-            | Outcome::Conflict
-            | Outcome::IdentityWritten
-            | Outcome::Unproved
-            | Outcome::Altered
-            | Outcome::Mutated { .. },
-        ) => {}
+    match explained(outcome) {
+        Some((reason, true)) => fail(write, &reason),
+        Some((reason, false)) => drop(write.record("reason", reason)),
+        None => {}
     }
-}
-
-/// Places in an object, without the keys of maps.
-pub(crate) fn in_words(paths: &[Path]) -> String {
-    let paths: Vec<String> = paths.iter().map(|path| path.without_keys().to_string()).collect();
-    paths.join(" ")
 }
 
 /// Records why it went wrong, in the words of OpenTelemetry as well: its tools look for such spans.

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etch::cluster::{Cluster, Leader, Lease};
+use etch::cluster::{Cluster, Lease};
+use etch_core::engine::leader::Leader;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use etch::cluster::{Pace, PaceMode};
+use etch::cluster::Pace;
 use etch::operator::{self, Pass};
 use etch_core::crd::Crd;
 use etch_core::engine::by_hand::{Passed, Progress};
+use etch_core::pace::limits::PaceMode;
 use etch_core::plan::{Record, Terms};
 use etch_core::prediction::changes_by_hand;
 use etch_core::report::changed_defaults::ChangedDefaults;

@@ -3,10 +3,11 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use etch::cluster::{Cluster, policies, reports};
+use etch::cluster::Cluster;
 use etch_core::call_error::CallError;
 use etch_core::rbac::Verb;
 use etch_core::refusal::Refusal;
+use etch_core::request::resources::{policies, reports};
 use serde_json::json;
 use tokio::time::Instant;
 

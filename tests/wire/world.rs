@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etch::cluster::{Cluster, PaceMode};
+use etch::cluster::Cluster;
 use etch::operator::{self, Clock, Options};
 use etch_core::crd::Crd;
+use etch_core::pace::limits::PaceMode;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tokio::sync::watch;

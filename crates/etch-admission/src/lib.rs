@@ -12,11 +12,14 @@
 //! 3. A request is answered by what is in it: a dry run gets the same answer.
 //! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
 
+pub mod accepted_keys;
 pub mod admission_review;
 mod answer;
 pub mod api;
 mod applied;
 mod broken;
+pub mod check_schedule;
+pub mod checked_schema;
 mod compile;
 mod correlated;
 mod empty;
@@ -29,6 +32,7 @@ mod judge;
 mod path_key;
 mod place;
 mod problem;
+pub mod refused_webhooks;
 pub mod renewal;
 mod request;
 mod review;
@@ -36,6 +40,8 @@ mod run;
 mod scope;
 mod settings;
 pub mod spec;
+pub mod state;
+pub mod status;
 pub mod tally;
 #[cfg(test)]
 mod tests;

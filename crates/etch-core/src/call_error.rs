@@ -5,10 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::GROUP;
+use crate::crd::Resource;
 use crate::rbac::MissingPermissions;
 use crate::refusal::Refusal;
 use crate::served_elsewhere::ServedElsewhere;
-use kube_structural_schema::json::{DEPTH, JsonError};
+use kube_structural_schema::json::{DEPTH, Json, JsonError};
 
 /// Why a request has no usable answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -113,6 +115,16 @@ impl CallError {
         }
     }
 
+    /// Whether no server was reached. A proxy in front of a server answers 502 to 504 without a reason while
+    /// it reaches no server; the server itself gives a reason, which may concern only this request.
+    pub fn is_lost(&self) -> bool {
+        match self {
+            Self::Connection(..) => true,
+            Self::Refused(refusal) => matches!(refusal.code, 502..=504) && refusal.reason.is_empty(),
+            _ => false,
+        }
+    }
+
     /// How long the server asked us to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -120,6 +132,42 @@ impl CallError {
             _ => None,
         }
     }
+}
+
+/// The answer about something that may not exist; `None` if it does not.
+pub fn if_there<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match answer {
+        Err(error) if error.code() == Some(404) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// The answer about one object; `None` if there is no such object. A 404 that names no object is an error: it
+/// comes from an API server or a proxy in front of it that does not serve the resource, or not yet.
+pub fn if_exists<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match answer {
+        Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// An answer in JSON.
+pub fn json(body: &[u8]) -> Result<Json, CallError> {
+    Json::parse(body).map_err(CallError::malformed)
+}
+
+/// Why objects cannot be listed. The server's own words may quote values.
+pub fn unreadable(code: Option<u16>, crd: &str) -> String {
+    match code {
+        Some(403) => format!("Etch may not list {crd}, see `etch rbac`"),
+        Some(code) => format!("the API server answered {code} to the list"),
+        None => "the API server did not answer".to_owned(),
+    }
+}
+
+/// An error about a resource, which may be one of Etch's own.
+pub fn own(resource: &Resource, error: CallError) -> CallError {
+    if resource.group == GROUP { error.of_own_resource() } else { error }
 }
 
 #[cfg(test)]
@@ -137,5 +185,18 @@ mod tests {
             CallError::TimedOut(server, Duration::from_secs(65)).to_string(),
             "the API server https://127.0.0.1:6443 did not answer within 65 s"
         );
+    }
+
+    #[test]
+    fn a_server_that_gives_a_reason_was_reached() {
+        let refused = |code: u16, body: &str| {
+            CallError::Refused(Box::new(Refusal::read(code, None, body.as_bytes()))).is_lost()
+        };
+        assert!(refused(502, "<html>") && refused(503, "") && refused(504, "upstream request timeout"));
+        assert!(!refused(503, r#"{ "reason": "ServiceUnavailable" }"#));
+        assert!(!refused(504, r#"{ "reason": "Timeout" }"#));
+        assert!(!refused(500, "") && !refused(404, "404 page not found"));
+        assert!(CallError::Connection(Server::default(), String::new()).is_lost());
+        assert!(!CallError::TimedOut(Server::default(), Duration::ZERO).is_lost());
     }
 }

@@ -1,5 +1,7 @@
 //! What an API server claims to serve, and which types a name stands for, as kubectl understands it.
 
+pub mod resolve_error;
+
 use serde::Deserialize;
 
 /// How many letters may be wrong in a type that may have been meant.

@@ -4,6 +4,24 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::crd::Crd;
+
+/// The group and versions of a CRD at which its objects are served, by itself or by another server.
+#[derive(Clone, Debug)]
+pub struct ServedVersions {
+    /// The group.
+    pub group: String,
+    /// The served versions.
+    pub versions: Vec<String>,
+}
+
+impl From<&Crd> for ServedVersions {
+    fn from(crd: &Crd) -> Self {
+        let served = crd.versions().iter().filter(|version| version.served);
+        Self { group: crd.group().to_owned(), versions: served.map(|version| version.name.clone()).collect() }
+    }
+}
+
 /// The value of a label for the groups and versions that the API server serves itself; for those of CRDs it
 /// is `true`.
 ///

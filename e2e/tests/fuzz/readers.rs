@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use etch::cluster::Change;
-use etch::cluster::etcd::{self, Snapshot};
+use etch::cluster::etcd::Snapshot;
 use etch::source;
 use etch_core::object::Object;
 use etch_core::ownership::{self, Owner};
+use etch_core::stored::decode;
 use kube_crd_validation::crd::{validate_create, validate_update};
 use kube_crd_validation::{self, Validator};
 use kube_structural_schema::compile::Compiled;
@@ -149,7 +150,7 @@ pub(super) fn snapshot(bytes: &[u8]) -> Result<bool> {
 
 /// What is stored is decoded, or reported as opaque.
 pub(super) fn stored(bytes: &[u8]) -> Result<bool> {
-    let decoded = etcd::decode(bytes);
+    let decoded = decode(bytes);
     if let Ok(value) = &decoded {
         ensure!(Json::parse(&value.to_vec()).is_ok(), "what was decoded is no JSON");
         let _: &Value = value;

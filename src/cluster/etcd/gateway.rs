@@ -8,19 +8,17 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use k8s_openapi::ByteString;
 use kube::Config;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Endpoint, EtcdError, RawValue};
 use crate::cluster::Backoff;
 use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
 use crate::cluster::multiplex::client;
-use crate::cluster::page_budget::PageBudget;
 use crate::cluster::proxy::{Proxy, UNREAD};
+use etch_core::etcd::{After, Endpoint, EtcdError, EtcdPage, RawValue, range_of};
+use etch_core::list::budget::PageBudget;
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -54,63 +52,7 @@ pub struct Etcd {
     page_budget: Arc<PageBudget<String>>,
 }
 
-/// A part of what is under a prefix.
-#[derive(Debug, Default)]
-pub struct EtcdPage {
-    /// Keys and values, in the order of the keys.
-    pub values: Vec<RawValue>,
-    /// Where the next page begins; none after the last.
-    pub next: Option<After>,
-}
-
-/// Where a page begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct After {
-    key: Vec<u8>,
-    /// The revision of the pages before; `None` once etcd has it no more.
-    revision: Option<String>,
-}
-
 type Unusable = Box<dyn std::error::Error + Send + Sync>;
-
-#[derive(Serialize)]
-struct RangeRequest {
-    key: ByteString,
-    range_end: ByteString,
-    limit: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revision: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RangeResponse {
-    header: Header,
-    #[serde(default)]
-    kvs: Vec<KeyValue>,
-    #[serde(default)]
-    more: bool,
-}
-
-#[derive(Deserialize)]
-struct Header {
-    /// The gateway writes 64-bit numbers as strings.
-    revision: String,
-}
-
-#[derive(Deserialize)]
-struct KeyValue {
-    key: ByteString,
-    /// Absent when empty.
-    #[serde(default)]
-    value: ByteString,
-    mod_revision: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Failure {
-    message: String,
-}
 
 /// How much is asked for, and how long it may take.
 #[derive(Clone, Copy)]
@@ -212,31 +154,10 @@ impl Etcd {
         after: Option<&After>,
         range: Range,
     ) -> Result<Option<(EtcdPage, usize)>, EtcdError> {
-        let key = after.map_or_else(|| prefix.as_bytes().to_vec(), |after| after.key.clone());
-        let request = RangeRequest {
-            key: ByteString(key),
-            range_end: ByteString(end_of_prefix(prefix)),
-            limit: range.limit.to_string(),
-            revision: after.and_then(|after| after.revision.clone()),
-        };
-        let body = serde_json::to_vec(&request).expect("texts and bytes have a JSON form");
-        let (endpoint, answer) = self.ask(body, range).await?;
+        let (endpoint, answer) = self.ask(range_of(prefix, after, range.limit), range).await?;
         let Some(answer) = answer else { return Ok(None) };
-        let bytes = answer.len();
-        let answer: RangeResponse =
-            serde_json::from_slice(&answer).map_err(|_| EtcdError::Malformed(endpoint.to_owned()))?;
-        let revision = after.and_then(|after| after.revision.clone()).or(Some(answer.header.revision));
-        let next = answer.kvs.last().filter(|_| answer.more).map(|last| {
-            let mut key = last.key.0.clone();
-            key.push(0);
-            After { key, revision }
-        });
-        let values = answer.kvs.into_iter().map(|KeyValue { key, value, mod_revision }| RawValue {
-            key: String::from_utf8_lossy(&key.0).into_owned(),
-            bytes: value.0,
-            revision: mod_revision.parse().unwrap_or_default(),
-        });
-        Ok(Some((EtcdPage { values: values.collect(), next }, bytes)))
+        let page = EtcdPage::read(&answer, after).ok_or_else(|| EtcdError::Malformed(endpoint.to_owned()))?;
+        Ok(Some((page, answer.len())))
     }
 
     /// Asks all members, and once more where they have no leader now.
@@ -298,8 +219,7 @@ async fn ask(
     if code == 200 {
         return Ok(Some(answer.to_vec()));
     }
-    let failure: Failure = serde_json::from_slice(&answer).unwrap_or_default();
-    Err(EtcdError::refused(endpoint, code, &failure.message))
+    Err(EtcdError::refused(endpoint, code, &answer))
 }
 
 /// The root cause of an error.
@@ -331,16 +251,6 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     let mut config = config.map_err(|error| of_kubeconfig(&error))?;
     config.connect_timeout = Some(Duration::from_secs(5));
     Ok(config)
-}
-
-/// The first key after all those that begin with `prefix`, which is not empty and ends in ASCII. The key that
-/// is the prefix comes before the others.
-fn end_of_prefix(prefix: &str) -> Vec<u8> {
-    let mut end = prefix.as_bytes().to_vec();
-    if let Some(last) = end.last_mut() {
-        *last += 1;
-    }
-    end
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use etcd_snapshot::{ReadAt, SnapshotError as Reason};
 
-use super::RawValue;
+use etch_core::etcd::RawValue;
 
 /// An opened snapshot whose bytes are what was saved.
 #[derive(Debug)]

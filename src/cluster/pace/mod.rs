@@ -1,7 +1,5 @@
 //! How many writes are under way at once, and how many begin per second: as many as the server can take.
 
-mod limits;
-mod strain;
 #[cfg(test)]
 mod tests;
 
@@ -11,22 +9,12 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use limits::Limits;
-use strain::{Company, Strain};
+use etch_core::pace::Pressure;
+use etch_core::pace::limits::{Limits, PaceMode};
+use etch_core::pace::strain::{Company, Strain};
 
 /// How many writes are under way at once at most, by default.
 pub const MAX_IN_FLIGHT: usize = 16;
-
-/// How much of the server's capacity a pace uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PaceMode {
-    /// Leaves capacity for other clients: one write at a time, evenly spaced with pauses, and more only while
-    /// writes do not slow each other down.
-    #[default]
-    Gentle,
-    /// Uses the full capacity: fewer concurrent writes when the server refuses some.
-    Fast,
-}
 
 /// The limits that all writers of a process share, or those of one CRD. The writer that waits longest is
 /// served first.
@@ -72,27 +60,15 @@ struct Start {
     was_alone: bool,
 }
 
-/// How the server coped with a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pressure {
-    /// It answered, and did the write.
-    None,
-    /// It answered something else, or something other than the server delayed the answer: that does not show
-    /// how long writes take.
-    Unknown,
-    /// 429, 503 or no answer; with the wait that it asked for.
-    Overload(Option<Duration>),
-}
-
 impl Pace {
     /// At most `max` writes at once, of at most `per_second` that begin in a second.
     pub fn new(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
-        Self::with(Limits::new(max, mode), per_second)
+        Self::with(Limits::new(max.min(Semaphore::MAX_PERMITS), mode), per_second)
     }
 
     /// The same for the writes of one CRD, which another pace spaces out: see [`Permit::finish_both`].
     pub fn of_one_crd(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
-        Self::with(Limits::new(max, mode).beneath_another(), per_second)
+        Self::with(Limits::new(max.min(Semaphore::MAX_PERMITS), mode).beneath_another(), per_second)
     }
 
     fn with(limits: Limits, per_second: Option<u32>) -> Self {
@@ -274,7 +250,7 @@ impl<'a> Permit<'a> {
             // How long a webhook takes shows nothing about the server.
             Pressure::None | Pressure::Unknown if self.without_slot => None,
             Pressure::None => {
-                let strain = state.limits.written(took, company, known, now);
+                let strain = state.limits.written(took, company, known, now.into_std());
                 state.shrink(&pace.slots);
                 strain
             }
@@ -283,7 +259,7 @@ impl<'a> Permit<'a> {
                 None
             }
             Pressure::Overload(asked) => {
-                state.limits.refused(now);
+                state.limits.refused(now.into_std());
                 state.shrink(&pace.slots);
                 if let Some(asked) = asked {
                     state.closed_until = state.closed_until.max(now + asked);

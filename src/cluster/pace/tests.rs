@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::limits::{ONE_CUT, PAIR_EVERY, PROBE_WRITES, SHARE};
+use etch_core::pace::limits::{ONE_CUT, PAIR_EVERY, PROBE_WRITES, SHARE};
+
 use super::*;
 
 const WRITE: Duration = Duration::from_millis(5);
@@ -225,7 +226,7 @@ async fn who_waited_for_another_pace_is_not_taken_for_slow() {
         tokio::time::sleep(WRITE).await;
         place.finish_both(Pressure::None, permit, Pressure::None);
     }
-    assert_eq!(own.state.lock().limits.times().alone(), Some(WRITE));
+    assert_eq!(own.state.lock().limits.alone(), Some(WRITE));
 }
 
 #[tokio::test(start_paused = true)]

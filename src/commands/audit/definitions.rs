@@ -1,11 +1,12 @@
 //! The CRDs that are audited, and why one cannot be read.
 
 use anyhow::bail;
-use etch::cluster::etcd::{decode, definition};
-use etch::cluster::{Cluster, ObjectSource, Shown, crds};
+use etch::cluster::{Cluster, ObjectSource, Shown};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
+use etch_core::request::resources::crds;
 use etch_core::scope::Scope;
+use etch_core::stored::{decode, definition};
 use futures::TryStreamExt;
 use kube_structural_schema::json::Json;
 

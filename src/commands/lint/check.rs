@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use etch::cluster::{Cluster, crds, embedded_schemas};
+use etch::cluster::Cluster;
 use etch::source::{self, DistinctFiles, Document, Origin};
-use etch_answers::documents;
-use etch_answers::first;
 use etch_answers::lint::exceptions::{self, Exception};
 use etch_answers::lint::{Checked, name_of, target, targets};
 use etch_answers::once::Once;
+use etch_answers::{documents, first};
+use etch_core::request::resources::{crds, embedded_schemas};
 use kube_structural_schema::json::Json;
 
 use super::super::openapi::Live;

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
-use etch::cluster::{Cluster, OpenApiIndex};
+use etch::cluster::Cluster;
 use etch_answers::lint::Checked;
+use etch_lint::published::index::OpenApiIndex;
 use etch_lint::{Finding, lint_published};
 use kube_structural_schema::json::{Json, has_field};
 use serde_json::Value;

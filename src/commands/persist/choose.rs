@@ -1,13 +1,14 @@
 //! Which CRDs are to be processed.
 //! Their schemas are not held: each is read again when it is its turn.
 
-use etch::cluster::{Cluster, ResolveError};
+use etch::cluster::Cluster;
 use etch_answers::failures::error_text;
 use etch_answers::persist::policy_warnings;
 use etch_answers::policy::{Known, Unread};
 use etch_answers::scope;
 use etch_core::api::labels;
 use etch_core::crd::{Crd, Resource};
+use etch_core::discovery::resolve_error::ResolveError;
 use etch_core::scope::Scope;
 
 use super::Persist;

@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
+use etch::cluster::{Cluster, Target};
 use etch::source;
 use etch_answers::policy::counted;
 use etch_answers::rbac::{Known, Needed, declaration};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Policies};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
+use etch_core::request::resources::{crds, embedded_schemas, policies};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 

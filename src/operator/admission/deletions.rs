@@ -2,8 +2,9 @@
 
 use tokio::time::Instant;
 
-use super::upgrades::{UpgradeGuard, decided, text};
+use super::upgrades::UpgradeGuard;
 use super::whole::Origin;
+use etch_core::upgrade::guarded::{decided, text};
 use etch_core::upgrade::{DeletionBuilder, GuardDecision, Guarded};
 use kube_structural_schema::json::Json;
 

@@ -14,41 +14,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::TryStreamExt;
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::checked_schema::{CheckedSchema, Inputs};
-use super::listing::unreadable;
 use super::persist::Store;
-use super::state::{DEBOUNCE, Shared};
-use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError};
+use super::shared::{DEBOUNCE, Shared};
+use crate::cluster::{Cluster, ObjectSource, ReadError, random};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
-use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
-use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally};
-use etch_admission::{Compiled, Endpoint, Existing, existing};
+use etch_admission::Endpoint;
+use etch_admission::api::ExistingObjects;
+use etch_admission::check_schedule::CheckSchedule;
+use etch_admission::checked_schema::{CheckedSchema, Judged, judge};
+use etch_admission::tally::Tally;
+use etch_core::call_error::unreadable;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use etch_core::object_machine::Kept;
 use etch_core::plan::Withheld;
 use etch_core::scope::Scope;
-
-/// How long a schema and its facts have to stay unchanged before Etch stores defaults by them.
-const SETTLE: Duration = Duration::from_secs(10);
-/// How often objects are looked for that lack defaults which are to be stored.
-const PERSIST_AGAIN: Duration = Duration::from_secs(3_600);
-/// How long after one check the next follows at the earliest, where only facts have changed: some change all
-/// the time.
-const FACTS_SETTLE: Duration = Duration::from_secs(30);
-/// The waits after a check that could not see everything.
-const FIRST_WAIT: Duration = Duration::from_secs(5);
-const LAST_WAIT: Duration = Duration::from_secs(300);
 
 /// Checks existing objects.
 pub(super) struct ExistingChecker {
@@ -62,36 +50,10 @@ pub(super) struct ExistingChecker {
 struct Checked<'k> {
     schema: &'k CheckedSchema,
     found: ExistingObjects,
-    /// See [`LastCheck::is_withheld`].
+    /// Whether a policy has kept defaults from being stored, in some objects or in all.
     is_withheld: bool,
     /// Whether the API server serves none of its targets.
     is_unserved: bool,
-}
-
-/// A check that is over.
-struct LastCheck {
-    inputs: Inputs,
-    at: Instant,
-    /// When to check again by the same inputs.
-    again: Option<Instant>,
-    /// Whether a policy has kept defaults from being stored, in some objects or in all.
-    is_withheld: bool,
-    backoff: Backoff,
-}
-
-impl LastCheck {
-    /// When to check again by these inputs; `None` if nothing asks for it.
-    fn due(&self, inputs: &Inputs) -> Option<Instant> {
-        let Inputs { uid, generation, asked, facts } = inputs;
-        let last = &self.inputs;
-        if (uid, generation, asked) != (&last.uid, &last.generation, &last.asked) {
-            Some(self.at)
-        } else if *facts != last.facts {
-            Some(self.at + FACTS_SETTLE)
-        } else {
-            self.again
-        }
-    }
 }
 
 impl ExistingChecker {
@@ -107,71 +69,30 @@ impl ExistingChecker {
         checked: watch::Sender<()>,
     ) -> Infallible {
         let mut policies = self.store.policies.as_ref().map(PolicyLookup::changes);
-        let mut last: BTreeMap<String, LastCheck> = BTreeMap::new();
+        let mut schedule = CheckSchedule::default();
         loop {
             changes.mark_unchanged();
             let known = self.shared.lock().checked_schemas();
-            last.retain(|name, _| known.iter().any(|schema| schema.name == *name));
-            let begun = Instant::now();
-            let at = |schema: &CheckedSchema| match last.get(&schema.name) {
-                Some(last) => last.due(&schema.inputs),
-                None => Some(begun),
-            };
-            let times: Vec<Option<Instant>> = known.iter().map(at).collect();
-            let is_due = |at: &Option<Instant>| at.is_some_and(|at| at <= begun);
-            let due: Vec<&CheckedSchema> =
-                known.iter().zip(&times).filter(|(_, at)| is_due(at)).map(|(schema, _)| schema).collect();
+            let (due, next) = schedule.due(&known, std_now());
             if due.is_empty() {
-                let next = times.into_iter().flatten().min();
+                let next = next.map(Instant::from_std);
                 tokio::select! {
-                    () = sleep_until(next.unwrap_or(begun)), if next.is_some() => {}
+                    () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
                     Ok(()) = changes.changed() => {}
-                    () = changed(&mut policies) => {
-                        let withheld = last.values_mut().filter(|last| last.is_withheld);
-                        withheld.for_each(|last| last.again = Some(Instant::now()));
-                    }
+                    () = changed(&mut policies) => schedule.policies_changed(std_now()),
                 }
                 sleep(DEBOUNCE).await;
                 continue;
             }
-            // Defaults are stored by what was checked before, and has not changed since.
-            let is_settled = |schema: &&&CheckedSchema| {
-                schema.persist && last.get(&schema.name).is_some_and(|last| last.inputs == schema.inputs)
-            };
-            let storing: BTreeSet<&str> = due.iter().filter(is_settled).map(|schema| &*schema.name).collect();
-            for checked in self.check(&known, &due, &storing).await {
-                let before = last.remove(&checked.schema.name);
-                self.conclude(checked, before, &mut last);
+            let storing = schedule.storing(&due);
+            for Checked { schema, found, is_withheld, is_unserved } in
+                self.check(&known, &due, &storing).await
+            {
+                let is_asked = schedule.checked(schema, &found, is_withheld, std_now(), random());
+                self.shared.lock().checked(&schema.name, &schema.inputs, found, is_asked, is_unserved);
             }
             checked.send_replace(());
         }
-    }
-
-    /// Records what was found, and sets when to check again.
-    fn conclude(
-        &self,
-        checked: Checked<'_>,
-        before: Option<LastCheck>,
-        last: &mut BTreeMap<String, LastCheck>,
-    ) {
-        let Checked { schema, found, is_withheld, is_unserved } = checked;
-        let is_asked = before.as_ref().is_some_and(|last| last.inputs.asked != schema.inputs.asked);
-        let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |last| last.backoff);
-        let (at, inputs) = (Instant::now(), schema.inputs.clone());
-        let reason = found.persisted.as_ref().map_or("", |persisted| &*persisted.reason);
-        let wait = match reason {
-            _ if !found.complete => Some(backoff.failed(None)),
-            INCOMPLETE | FORBIDDEN => Some(backoff.failed(None)),
-            SETTLING => Some(SETTLE),
-            OWNERS_LOST => None,
-            _ => schema.persist.then_some(PERSIST_AGAIN),
-        };
-        if found.complete && ![INCOMPLETE, FORBIDDEN].contains(&reason) {
-            backoff.succeeded();
-        }
-        self.shared.lock().checked(&schema.name, &inputs, found, is_asked, is_unserved);
-        let again = wait.map(|wait| at + wait);
-        last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
     }
 
     /// Judges the objects of all resources of the schemas that are due: one resource at a time, each once.
@@ -317,11 +238,9 @@ impl ExistingChecker {
     }
 }
 
-/// An object that counts, and what each schema means for it.
-struct Judged {
-    object: Object,
-    name: ObjectName,
-    found: Vec<Option<Existing>>,
+/// A moment as the schedule takes it in.
+fn std_now() -> std::time::Instant {
+    Instant::now().into_std()
 }
 
 /// Judges objects, apart: rules may cost some time, and nothing else waits for that.
@@ -333,25 +252,6 @@ async fn judged(
     let (judges, resource) = (judges.clone(), resource.clone());
     // The task fails only by a panic, which was logged.
     spawn_blocking(move || judge(objects, &resource, &judges)).await.map_err(|_| Unchecked::Failed)
-}
-
-fn judge(objects: Vec<Object>, resource: &Resource, judges: &[CheckedSchema]) -> Vec<Judged> {
-    let schemas: Vec<(&Compiled, &Value)> =
-        judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
-    let judged = objects.into_iter().map(|object| {
-        let (name, found) = (named(&object, resource), existing(&schemas, resource, object.json()));
-        Judged { object, name, found }
-    });
-    judged.collect()
-}
-
-fn named(object: &Object, resource: &Resource) -> ObjectName {
-    let Resource { group, plural, .. } = resource;
-    ObjectName {
-        resource: if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") },
-        namespace: object.namespace().map(str::to_owned),
-        name: object.name().to_owned(),
-    }
 }
 
 /// Why objects of a resource were not checked.

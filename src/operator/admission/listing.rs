@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::{Cluster, ObjectPage, ObjectPages, ObjectSource, ReadError};
+use etch_core::call_error::unreadable;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use etch_core::plan::{Record, Witness};
@@ -132,13 +133,4 @@ async fn feed<B>(
         }
     }
     Ok(())
-}
-
-/// Why objects cannot be listed. The server's own words may quote values.
-pub(super) fn unreadable(code: Option<u16>, crd: &str) -> String {
-    match code {
-        Some(403) => format!("Etch may not list {crd}, see `etch rbac`"),
-        Some(code) => format!("the API server answered {code} to the list"),
-        None => "the API server did not answer".to_owned(),
-    }
 }

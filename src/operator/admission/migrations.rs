@@ -3,10 +3,11 @@
 
 use tokio::time::{Instant, timeout_at};
 
-use super::listing::unreadable;
-use super::upgrades::{UpgradeGuard, decided, text};
+use super::upgrades::UpgradeGuard;
 use super::whole::Origin;
 use crate::server::admission::Migration;
+use etch_core::call_error::unreadable;
+use etch_core::upgrade::guarded::{decided, text};
 use etch_core::upgrade::{GuardDecision, Guarded, MigrationBuilder, ObjectFindings};
 
 impl UpgradeGuard {

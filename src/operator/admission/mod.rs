@@ -3,7 +3,6 @@
 //! requests.
 
 mod certificates;
-mod checked_schema;
 mod deletions;
 mod existing;
 mod issue;
@@ -11,8 +10,7 @@ mod keys;
 mod listing;
 mod migrations;
 mod persist;
-mod state;
-mod status;
+mod shared;
 mod upgrades;
 mod webhooks;
 mod whole;
@@ -26,6 +24,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::OptionFuture;
 use jiff::Timestamp;
+use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -33,9 +32,7 @@ use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
-use super::index::Change;
-use super::options::Clock;
-use super::options::now;
+use super::options::{Clock, now};
 use super::policy_lookup::{PolicyLookup, changed};
 use crate::cluster::{Backoff, Cluster};
 use crate::server::Readiness;
@@ -43,13 +40,14 @@ use crate::server::admission::{AcceptedKeys, Authority, Presented, ServedSchemas
 use crate::tasks::Tasks;
 use certificates::{SelfManagedCertificates, Trusted};
 use etch_admission::api::EmbeddedSchema;
+use etch_admission::state::{FactState, State, Taking};
+use etch_admission::status::{self, Unserved, Wanted};
 use etch_admission::{Endpoint, FactObject};
-use etch_core::call_error::CallError;
+use etch_core::call_error::{CallError, unreadable};
+use etch_core::policy_index::Change;
 use existing::ExistingChecker;
-use listing::unreadable;
 use persist::Store;
-use state::{DEBOUNCE, FactState, Shared, Taking};
-use status::{Unserved, Wanted};
+use shared::{DEBOUNCE, Shared};
 
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
@@ -331,7 +329,7 @@ async fn follow(
         tokio::select! {
             Some(event) = schemas.next() => {
                 let mut state = shared.lock();
-                state.schema_event(event);
+                schema_event(&mut state, event);
                 watches.set(&state.fact_objects());
             }
             Some((object, fact)) = facts.recv() => shared.lock().fact(object, fact),
@@ -357,6 +355,15 @@ async fn follow(
         }
         drop(state);
         changed.send_replace(());
+    }
+}
+
+fn schema_event(state: &mut State, event: Event<DynamicObject>) {
+    match event {
+        Event::Init => state.list_schemas(),
+        Event::InitApply(schema) | Event::Apply(schema) => state.schema_applied(schema),
+        Event::InitDone => state.schemas_listed(),
+        Event::Delete(schema) => state.schema_deleted(schema.metadata.name.as_deref().unwrap_or_default()),
     }
 }
 

@@ -8,26 +8,24 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use super::listing::{Listing, Objects, unreadable};
+use super::listing::{Listing, Objects};
 use crate::cluster::Cluster;
 use crate::operator::options::now;
-use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
+use crate::operator::policy_lookup::PolicyLookup;
 use crate::server::admission::{CrdRequest, Update};
 use etch_core::api::{DefaultsReportStatus, Settings};
-use etch_core::crd::{Crd, Version};
-use etch_core::findings::SchemaFindings;
+use etch_core::call_error::unreadable;
+use etch_core::crd::Crd;
 use etch_core::impact::Upgrade;
+use etch_core::policy_index::GoverningPolicy;
 use etch_core::prediction::{record_of, upgrade_under_policy};
-use etch_core::upgrade::{
-    Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, decide, digest, new_violations,
-};
-use kube_structural_schema::json::{Json, same};
-use kube_structural_schema::schema::DEEPEST;
+use etch_core::upgrade::guarded::{Crds, decided, is_stored, read, text, unserved};
+use etch_core::upgrade::{Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, digest};
+use kube_structural_schema::json::Json;
 
 /// How many requests are checked at once: each lists all objects of a CRD.
 const AT_ONCE: usize = 2;
@@ -39,15 +37,6 @@ pub struct UpgradeGuard {
     pub(super) cluster: Cluster,
     pub(super) policies: PolicyLookup,
     pub(super) places: Arc<Semaphore>,
-}
-
-/// Both states of a CRD, read.
-struct Crds {
-    old: Crd,
-    new: Crd,
-    violations: SchemaFindings,
-    /// The stored CRD, as the request has it.
-    document: Json,
 }
 
 impl UpgradeGuard {
@@ -98,9 +87,11 @@ impl UpgradeGuard {
             return (Findings::unknown("too many requests at once"), String::new());
         };
         let old = update.old.clone();
-        let Ok(Ok((read, digest))) =
-            timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.old, &update.new))))
-                .await
+        let Ok(Ok((read, digest))) = timeout_at(
+            until,
+            spawn_blocking(move || (read(&update.old, &update.new), digest(&update.old, &update.new))),
+        )
+        .await
         else {
             return late();
         };
@@ -160,42 +151,6 @@ impl UpgradeGuard {
     }
 }
 
-/// Decides; `metadata` has the annotation that may allow the request.
-pub(super) fn decided(
-    crd: &str,
-    metadata: &Json,
-    guarded: Guarded<'_>,
-    guard_mode: GuardMode,
-    findings: &Findings,
-) -> GuardDecision {
-    let allowed = metadata["annotations"][guarded.annotation()].as_str();
-    decide(crd, guarded, guard_mode, findings, allowed)
-}
-
-/// Whether a request is about the CRD as it is stored: objects are listed for that one only.
-pub(super) fn is_stored(old: &Json, stored: &Json) -> bool {
-    let at = |pointer| {
-        (old.pointer(pointer).unwrap_or(&Value::Null), stored.pointer(pointer).unwrap_or(&Value::Null))
-    };
-    ["/metadata/uid", "/metadata/generation", "/spec"]
-        .map(at)
-        .into_iter()
-        .all(|(old, stored)| same(old, stored))
-}
-
-/// Reads both states of a CRD.
-fn read(update: &Update) -> Result<Crds, &'static str> {
-    let Update { old, new } = update;
-    let (before, after) = (Crd::read(old).ok(), Crd::read(new).ok());
-    let violations = new_violations((old, before.as_ref()), (new, after.as_ref()));
-    let (Some(before), Some(after)) = (before, after) else { return Err("cannot read the CRD") };
-    let is_deep = |version: &Version| version.schema.depth() > DEEPEST;
-    if before.versions().iter().chain(after.versions()).any(is_deep) {
-        return Err("the schema is nested too deep");
-    }
-    Ok(Crds { old: before, new: after, violations, document: old.clone() })
-}
-
 /// Records what happens to each object, on a thread that may be busy for as long as it takes.
 fn evaluate(
     crds: &Crds,
@@ -209,13 +164,4 @@ fn evaluate(
         let (effect, _) = upgrade.on_record(object, record);
         objects.build(|builder| builder.add(object, old, record, effect));
     });
-}
-
-/// Why objects cannot be read as they are stored.
-pub(super) fn unserved(storage: &str) -> String {
-    format!("the storage version {storage} is not served")
-}
-
-pub(super) fn text<'j>(document: &'j Json, pointer: &str) -> &'j str {
-    document.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::listing::{Listing, Objects, unreadable};
-use super::upgrades::{UpgradeGuard, is_stored, text, unserved};
+use super::listing::{Listing, Objects};
+use super::upgrades::UpgradeGuard;
 use crate::operator::options::now;
+use etch_core::call_error::unreadable;
 use etch_core::crd::{Crd, Resource};
 use etch_core::prediction::record_of;
+use etch_core::upgrade::guarded::{is_stored, text, unserved};
 use etch_core::upgrade::{Extent, Findings, ObjectFindings};
 use kube_structural_schema::json::Json;
 

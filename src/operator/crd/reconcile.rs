@@ -17,13 +17,14 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tracing::{error, warn};
 
-use super::slot::{ASK_AGAIN, Error, Phase, Slot, Target, WaitReason};
+use super::slot::{ASK_AGAIN, Error, Phase, Slot, WaitReason};
 use super::task::CrdTask;
 use crate::cluster::CrdMeta;
 use crate::operator::context::Context;
 use crate::operator::spans::seconds;
 use crate::operator::status::writer::recheck_if_due;
 use etch_core::engine::crd::protocol::Next;
+use etch_core::engine::crd::target::Target;
 use etch_core::message;
 
 /// The state of the report on a CRD that no policy selects any more.

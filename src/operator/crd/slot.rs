@@ -12,10 +12,11 @@ use tokio_util::task::TaskTracker;
 
 use super::task::CrdTask;
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, random};
-use etch_core::api::{Pause, Settings};
+use etch_core::api::Pause;
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::engine::crd::protocol::Next;
+use etch_core::engine::crd::target::Target;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::rbac::MissingPermissions;
 use etch_core::scope::Scope;
@@ -44,24 +45,6 @@ impl Error {
             Self::Panicked => None,
         }
     }
-}
-
-/// What a CRD is reconciled to.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Target {
-    pub(crate) uid: String,
-    pub(crate) generation: i64,
-    /// See [`super::super::index::CrdEntry::generation_falls`].
-    pub(crate) generation_falls: u64,
-    /// The settings of its policy; `None` if no policy governs it. A pause that begins or ends interrupts
-    /// nothing but writes: see [`Slot::pause`].
-    pub(crate) settings: Option<Settings>,
-    /// The generation that a user has resumed after its canary: see [`Slot::resumed`].
-    pub(crate) resumed: Option<i64>,
-    /// See [`super::super::index::CrdEntry::revision`].
-    pub(crate) revision: CrdRevision,
-    /// See [`super::super::index::CrdEntry::version_edits`].
-    pub(crate) version_edits: u64,
 }
 
 /// One CRD.
@@ -144,24 +127,14 @@ impl Slot {
         }
     }
 
-    /// Whether what is under way is for this target. A CRD that was read later than the index saw it is not
-    /// older.
+    /// See [`Target::is_met_by`].
     pub(super) fn is_current(&self, target: &Target) -> bool {
-        let same_settings = |begun: &Target| match (&begun.settings, &target.settings) {
-            (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
-            (begun, target) => begun == target,
-        };
-        self.is_of(target) && self.target.as_ref().is_some_and(same_settings)
+        self.target.as_ref().is_some_and(|begun| target.is_met_by(begun))
     }
 
-    /// Whether what is under way is for the CRD as it is, under whichever policy.
+    /// See [`Target::is_of`].
     pub(super) fn is_of(&self, target: &Target) -> bool {
-        self.target.as_ref().is_some_and(|begun| {
-            let is_this = begun.uid == target.uid
-                && begun.generation_falls == target.generation_falls
-                && begun.version_edits == target.version_edits;
-            is_this && begun.generation >= target.generation
-        })
+        self.target.as_ref().is_some_and(|begun| target.is_of(begun))
     }
 
     /// Records at which revision the CRD is.

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{Span, debug, info, warn};
 
 use crate::cluster::{GenerationCheck, Pace, Permissions, ScopedWatch, WatchUpdate};
-use crate::operator::crd::check::READ_PATIENCE;
+use crate::operator::crd::READ_PATIENCE;
 use crate::operator::crd::log;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
@@ -30,6 +30,7 @@ use etch_core::engine::pass;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
+use etch_core::plan::counted::in_words;
 use etch_core::scope::Scope;
 
 /// What happens around a CRD that its machine is to know.
@@ -358,7 +359,7 @@ impl CrdTask {
                 info!(objects, written, held, rejected, unknown, "objects changed");
             }
             Note::Dropped(object, paths) => {
-                let paths = spans::in_words(&paths);
+                let paths = in_words(&paths);
                 warn!(%object, paths, "a write dropped fields, by a change of the CRD or by admission");
             }
             Note::RecordIgnored(reason) => info!(reason, "ignoring the recorded pass"),

@@ -11,10 +11,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace};
-use crate::operator::object::outcome::counted;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
-use crate::operator::spans::in_words;
 use etch_core::call_error::CallError;
 use etch_core::engine::Ended;
 use etch_core::engine::stop_reason::StopReason;
@@ -22,6 +20,7 @@ use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, Machine, ObjectMachine, Rules, Step, Stop};
 use etch_core::object_state::ObjectState;
+use etch_core::plan::counted::{counted, in_words};
 use etch_core::plan::{Outcome, RejectionKind, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
 use etch_core::scope::Scope;

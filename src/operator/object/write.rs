@@ -8,15 +8,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::cluster::{Permit, Pressure};
+use crate::cluster::Permit;
 use crate::metrics::Metrics;
-use crate::operator::object::outcome::{counted, pressure};
 use crate::operator::object::reconcile::{Caller, DriveState, ObjectReconciler};
 use crate::operator::spans;
 use etch_core::call_error::CallError;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
 use etch_core::object_machine::Rules;
+use etch_core::pace::Pressure;
+use etch_core::plan::counted::{counted, pressure};
 use etch_core::plan::{Outcome, RejectionKind, Write};
 
 /// How long a write may take before it makes room for others.

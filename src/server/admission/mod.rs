@@ -23,5 +23,5 @@ pub use keys::AcceptedKeys;
 pub use listen::serve;
 pub use references::{Answers, Found, Reference, References};
 pub use router::AdmissionHandler;
-pub use served_schemas::{Schemas, ServedSchemas};
+pub use served_schemas::ServedSchemas;
 pub use upgrades::Upgrades;

@@ -1,13 +1,10 @@
 //! The schemas that requests are answered by, as one value that changes as a whole.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use etch_admission::admission_review::Served;
 use parking_lot::RwLock;
 
-/// Schemas by the names of their `EmbeddedSchema`.
-pub type Schemas = BTreeMap<String, Served>;
+use etch_admission::state::Schemas;
 
 /// What is served at present; cheap to clone. A request sees one state of it from its beginning to its end.
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,10 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
+use kube_structural_schema::json::Json;
+
 /// The name of the Lease.
 pub const NAME: &str = "etch";
 /// How long others wait after the last change that they saw.
@@ -65,6 +69,53 @@ struct Seen {
     /// How long it is to be respected from then on.
     duration: Duration,
     at: Instant,
+}
+
+impl Lease {
+    /// What a claim reads of a Lease.
+    pub fn read(lease: &Value) -> Self {
+        let (metadata, spec) = (&lease["metadata"], &lease["spec"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self {
+            resource_version: text(&metadata["resourceVersion"]),
+            holder: text(&spec["holderIdentity"]),
+            duration: spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs),
+            renewed: spec["renewTime"].as_str().map(str::to_owned),
+        }
+    }
+}
+
+/// A new Lease; `now` is a `MicroTime`.
+pub fn created(namespace: &str, name: &str, holder: &str, now: &str) -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": DURATION.as_secs(),
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": 0,
+        },
+    })
+}
+
+/// The Lease that was read, as `holder` takes or renews it; an empty holder gives it up. `now` is a
+/// `MicroTime`.
+pub fn replaced(lease: &Json, holder: &str, seconds: u64, now: String) -> Json {
+    let mut lease = lease.clone();
+    let changes_hands = lease["spec"]["holderIdentity"] != holder;
+    let transitions = lease["spec"]["leaseTransitions"].as_u64().unwrap_or_default();
+    let spec = &mut lease["spec"];
+    spec["holderIdentity"] = Value::from(holder);
+    spec["leaseDurationSeconds"] = Value::from(seconds);
+    spec["renewTime"] = Value::from(now.clone());
+    if changes_hands && !holder.is_empty() {
+        spec["acquireTime"] = Value::from(now);
+        spec["leaseTransitions"] = Value::from(transitions + 1);
+    }
+    lease
 }
 
 impl Claim {

@@ -26,10 +26,12 @@ pub mod by_hand;
 pub mod canary;
 pub mod counted;
 pub mod crd;
+pub mod leader;
 pub mod lease;
 pub mod outage;
 pub mod pass;
 pub mod pass_state;
+pub mod policy_writes;
 mod queue;
 pub mod reapply_backoff;
 pub mod restore_check;
@@ -41,6 +43,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod updates;
+pub mod watch_health;
 pub mod watching;
 
 use std::time::Instant;

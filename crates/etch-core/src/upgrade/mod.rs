@@ -16,6 +16,7 @@ mod decision;
 mod deletion;
 mod digest;
 mod findings;
+pub mod guarded;
 mod migration;
 mod named;
 mod new_violations;

@@ -7,6 +7,7 @@
 
 mod changes;
 mod default;
+pub mod index;
 mod installed;
 mod named;
 mod publishing;

@@ -2,6 +2,7 @@ use std::convert::Infallible;
 use std::sync::Mutex;
 
 use http::Response;
+use k8s_openapi::ByteString;
 use serde_json::Value;
 use tokio::time::Instant;
 

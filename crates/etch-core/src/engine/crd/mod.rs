@@ -26,10 +26,13 @@
 //! | `passing` | how a pass begins, what is reported of it, what is recorded at its end |
 //! | `steady` | what is done beside the objects that are watched |
 //! | `versions` | when objects are listed only to find out at which versions they are stored |
+//! | [`checked`] | a CRD as it was read, and what is wrong with its schemas |
+//! | [`target`] | what a CRD is reconciled to |
 //! | [`error`] | what follows when an attempt cannot continue |
 //!
 //! How far a canary has come, and whether it holds an attempt, is in [`canary`](super::canary).
 
+pub mod checked;
 pub mod error;
 mod known;
 pub mod machine;
@@ -39,5 +42,6 @@ mod phase;
 pub mod protocol;
 mod settling;
 mod steady;
+pub mod target;
 pub mod task;
 mod versions;

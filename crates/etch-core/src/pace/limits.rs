@@ -5,24 +5,31 @@
 //! goes beyond that only where writes do not wait for each other: every now and then two begin together, and
 //! while each takes as long as alone, the server has processors to spare.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
-
-use super::PaceMode;
 use super::strain::{Company, Strain, Times};
+
+/// How much of the server's capacity a pace uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaceMode {
+    /// Leaves capacity for other clients: one write at a time, evenly spaced with pauses, and more only while
+    /// writes do not slow each other down.
+    #[default]
+    Gentle,
+    /// Uses the full capacity: fewer concurrent writes when the server refuses some.
+    Fast,
+}
 
 /// After the limit was halved, further refusals count as the same one for this long: they answer requests
 /// sent before it.
-pub(super) const ONE_CUT: Duration = Duration::from_millis(500);
+pub const ONE_CUT: Duration = Duration::from_millis(500);
 /// A write that takes this many times the usual is a sign to send no more at once.
 const SLOW: f64 = 4.0;
 /// Where a fast pace begins, if its maximum is higher, and what one CRD may have under way at least.
 const INITIAL_LIMIT: f64 = 4.0;
 /// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows
 /// no strain: what another client notices of it is in docs/benchmarks.md.
-pub(super) const SHARE: f64 = 0.65;
+pub const SHARE: f64 = 0.65;
 /// The least share, on a server that is slower than usual.
 const LEAST_SHARE: f64 = 1.0 / 6.0;
 /// Writes hardly wait for each other while one takes less than this many times as long beside another one:
@@ -43,11 +50,11 @@ const RECOVERY: f64 = 0.05;
 /// By how many times the limit grows beyond that at once.
 const STEP: f64 = 1.25;
 /// How many writes, one at a time, show how long one takes alone…
-pub(super) const PROBE_WRITES: usize = 8;
+pub const PROBE_WRITES: usize = 8;
 /// …and how often that is found out, where there are always several.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// One in so many writes is begun together with the next one, to see whether they wait for each other…
-pub(super) const PAIR_EVERY: usize = 32;
+pub const PAIR_EVERY: usize = 32;
 /// …and one in so many while that is not known.
 const FIRST_PAIRS_EVERY: usize = 4;
 /// How many writes beside others it takes until their times show what has changed the limit.
@@ -55,7 +62,7 @@ const SAMPLES_BETWEEN_CHANGES: usize = 16;
 
 /// The limit of one pace.
 #[derive(Debug)]
-pub(super) struct Limits {
+pub struct Limits {
     mode: PaceMode,
     max: f64,
     /// How many writes are under way on average; less than one is a share of the time.
@@ -82,8 +89,9 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn new(max: usize, mode: PaceMode) -> Self {
-        let max = max.clamp(1, Semaphore::MAX_PERMITS) as f64;
+    /// The limit with which a pace begins, of at most `max` writes at once, of which there is at least one.
+    pub fn new(max: usize, mode: PaceMode) -> Self {
+        let max = max.max(1) as f64;
         let (limit, probe) = match mode {
             PaceMode::Gentle => (SHARE, PROBE_WRITES),
             PaceMode::Fast => (max.min(INITIAL_LIMIT), 0),
@@ -106,17 +114,17 @@ impl Limits {
     }
 
     /// The limit of one CRD's writes, which another pace spaces out.
-    pub(super) fn beneath_another(self) -> Self {
+    pub fn beneath_another(self) -> Self {
         Self { is_beneath: true, ..self }
     }
 
     /// The most writes at once.
-    pub(super) fn max(&self) -> usize {
+    pub fn max(&self) -> usize {
         self.max as usize
     }
 
     /// How many slots there should be.
-    pub(super) fn slots(&self) -> usize {
+    pub fn slots(&self) -> usize {
         let slots = match self.mode {
             PaceMode::Fast => self.limit as usize,
             // The other pace limits how many are under way: these are so many that may remain unanswered.
@@ -129,7 +137,7 @@ impl Limits {
     }
 
     /// How long after a start the next one may be; asked once for each.
-    pub(super) fn spacing(&mut self) -> Duration {
+    pub fn spacing(&mut self) -> Duration {
         let Some(alone) = self.times.alone().filter(|_| self.mode == PaceMode::Gentle && !self.is_beneath)
         else {
             return Duration::ZERO;
@@ -154,13 +162,13 @@ impl Limits {
     }
 
     /// Ends the measurement of how long a write takes alone.
-    pub(super) fn end_probe(&mut self) {
+    pub fn end_probe(&mut self) {
         self.probe = 0;
     }
 
     /// Handles a write that the server did; returns the strain that is known now, by `known` where another
     /// pace has found it.
-    pub(super) fn written(
+    pub fn written(
         &mut self,
         took: Duration,
         company: Company,
@@ -191,7 +199,7 @@ impl Limits {
 
     /// Handles an answer that shows how long the server takes, if not for a write: a fast pace grows unless
     /// that was much longer than usual.
-    pub(super) fn answered(&mut self, took: Duration) {
+    pub fn answered(&mut self, took: Duration) {
         if self.mode == PaceMode::Gentle {
             return;
         }
@@ -204,7 +212,7 @@ impl Limits {
     }
 
     /// Halves the limit, unless the same pressure has done so already.
-    pub(super) fn refused(&mut self, now: Instant) {
+    pub fn refused(&mut self, now: Instant) {
         if self.halved.is_none_or(|halved| now - halved >= ONE_CUT) {
             let least = if self.limit < 1.0 { LEAST_SHARE } else { 1.0 };
             self.cut(OVERLOAD_CUT_FACTOR, least);
@@ -253,13 +261,13 @@ impl Limits {
         self.times.forget_beside();
     }
 
-    #[cfg(test)]
-    pub(super) fn times(&self) -> &Times {
-        &self.times
+    /// How long a write takes alone; `None` while that is not known.
+    pub fn alone(&self) -> Option<Duration> {
+        self.times.alone()
     }
 
-    #[cfg(test)]
-    pub(super) fn limit(&self) -> f64 {
+    /// How many writes are under way on average.
+    pub fn limit(&self) -> f64 {
         self.limit
     }
 }

@@ -2,48 +2,46 @@
 //! It must not show a default's value, only its place.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
-use tokio::time::Instant;
+use jiff::Timestamp;
 
-use crate::operator::options::now;
-use etch_core::condition::{self, Condition};
-use etch_core::crd::Crd;
-use etch_core::engine::status::CrdRevision;
-use etch_core::findings::{SchemaFindings, judge};
-use etch_core::plan::Shown;
+use crate::condition::{self, Condition};
+use crate::crd::Crd;
+use crate::engine::status::CrdRevision;
+use crate::findings::{SchemaFindings, judge};
+use crate::plan::Shown;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 
-/// How long the read of a CRD may take before others are read beside it.
-pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
-
 /// A CRD as it was read.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub struct Checked {
     /// `None` if a schema cannot be read: what is wrong with it is in `findings`.
-    pub(crate) crd: Option<Arc<Crd>>,
-    pub(crate) findings: SchemaFindings,
-    pub(crate) generation: i64,
+    pub crd: Option<Arc<Crd>>,
+    /// What is wrong with its schemas.
+    pub findings: SchemaFindings,
+    /// Its generation.
+    pub generation: i64,
     /// Its resource version.
-    pub(crate) revision: String,
+    pub revision: String,
     /// What it shows of its objects by itself.
-    pub(crate) shown: Shown,
+    pub shown: Shown,
     /// Our conditions, as it carries them.
-    pub(crate) conditions: Vec<Condition>,
+    pub conditions: Vec<Condition>,
     /// The CRD as it carries them.
-    pub(crate) conditions_at: CrdRevision,
+    pub conditions_at: CrdRevision,
     /// When it was asked for.
-    pub(crate) asked: Instant,
+    pub asked: Instant,
 }
 
 /// Checks a CRD: whether its schema is structural, and its defaults are valid. `pool` is of the schemas that
 /// are held already.
-pub(crate) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
+pub fn check(document: &Json, asked: Instant, pool: &Pool, now: Timestamp) -> Checked {
     let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {
-        shown: crd.as_ref().map(|crd| Shown::by(document, crd, now())).unwrap_or_default(),
+        shown: crd.as_ref().map(|crd| Shown::by(document, crd, now)).unwrap_or_default(),
         crd: crd.map(Arc::new),
         findings,
         generation: metadata["generation"].as_i64().unwrap_or_default(),

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use kube::Resource;
-use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use kube::core::DynamicResourceScope;
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -23,10 +23,12 @@ type Fields = BTreeMap<String, Box<RawValue>>;
 
 /// An object without a type, or of which only the metadata is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Deep<const METADATA: bool>(pub(super) DynamicObject);
+pub struct Deep<const METADATA: bool>(pub DynamicObject);
 
-pub(super) type DeepObject = Deep<false>;
-pub(super) type DeepMetadata = Deep<true>;
+/// A whole object.
+pub type DeepObject = Deep<false>;
+/// Its metadata alone.
+pub type DeepMetadata = Deep<true>;
 
 impl<'de, const METADATA: bool> Deserialize<'de> for Deep<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -85,7 +87,7 @@ impl<const METADATA: bool> Resource for Deep<METADATA> {
 
 #[cfg(test)]
 mod tests {
-    use kube::api::{ObjectList, WatchEvent};
+    use kube::core::{ObjectList, WatchEvent};
 
     use super::*;
 

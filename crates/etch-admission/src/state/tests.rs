@@ -34,15 +34,15 @@ fn found(id: &str) -> FactState {
 #[test]
 fn the_last_good_one_is_served() {
     let mut state = State::default();
-    state.schema_event(Event::Apply(schema("a", "1", 1, ".spec")));
-    state.schema_event(Event::Apply(schema("a", "1", 2, "spec[")));
+    state.schema_applied(schema("a", "1", 1, ".spec"));
+    state.schema_applied(schema("a", "1", 2, "spec["));
     let known = &state.schemas["a"];
     assert!(!known.problems.is_empty());
     assert_eq!((known.generation, known.good.as_ref().map(|good| good.generation)), (2, Some(1)));
     assert_eq!(served(&state).len(), 1);
-    state.schema_event(Event::Apply(schema("a", "2", 1, "spec[")));
+    state.schema_applied(schema("a", "2", 1, "spec["));
     assert!(served(&state).is_empty(), "another one of the same name");
-    state.schema_event(Event::Apply(schema("a", "2", 2, ".spec")));
+    state.schema_applied(schema("a", "2", 2, ".spec"));
     assert!(state.schemas["a"].problems.is_empty() && served(&state).len() == 1);
 }
 
@@ -50,11 +50,11 @@ fn the_last_good_one_is_served() {
 fn a_replica_that_starts_serves_the_last_good_one_as_soon_as_the_status_has_it() {
     let mut state = State::default();
     let mut broken = schema("a", "1", 2, "spec[");
-    state.schema_event(Event::Apply(broken.clone()));
+    state.schema_applied(broken.clone());
     assert!(served(&state).is_empty());
     let spec = schema("a", "1", 1, ".spec").data["spec"].take();
     broken.data["status"] = json!({ "lastGood": { "generation": 1, "spec": spec } });
-    state.schema_event(Event::Apply(broken));
+    state.schema_applied(broken);
     let known = &state.schemas["a"];
     assert_eq!((known.generation, known.good.as_ref().map(|good| good.generation)), (2, Some(1)));
     assert!(!known.problems.is_empty() && served(&state).len() == 1);
@@ -63,14 +63,14 @@ fn a_replica_that_starts_serves_the_last_good_one_as_soon_as_the_status_has_it()
 #[test]
 fn a_list_takes_away_what_it_does_not_have() {
     let mut state = State::default();
-    state.schema_event(Event::Apply(schema("a", "1", 1, ".spec")));
+    state.schema_applied(schema("a", "1", 1, ".spec"));
     assert!(!state.is_listed);
-    state.schema_event(Event::Init);
-    state.schema_event(Event::InitApply(schema("b", "2", 1, ".spec")));
+    state.list_schemas();
+    state.schema_applied(schema("b", "2", 1, ".spec"));
     assert_eq!(served(&state).len(), 2, "until the list is complete");
-    state.schema_event(Event::InitDone);
+    state.schemas_listed();
     assert_eq!(served(&state).into_keys().collect::<Vec<_>>(), ["b"]);
-    state.schema_event(Event::Delete(schema("b", "2", 1, ".spec")));
+    state.schema_deleted("b");
     assert!(served(&state).is_empty() && state.is_complete());
 }
 
@@ -80,16 +80,16 @@ fn a_generation_that_is_not_earlier_is_not_the_last_good_one() {
     let mut broken = schema("a", "1", 2, "spec[");
     let spec = schema("a", "1", 1, ".spec").data["spec"].take();
     broken.data["status"] = json!({ "lastGood": { "generation": 2, "spec": spec } });
-    state.schema_event(Event::Apply(broken));
+    state.schema_applied(broken);
     assert!(state.schemas["a"].good.is_none());
 }
 
 #[test]
 fn facts_are_those_of_the_objects_as_they_are_now() {
     let mut state = State::default();
-    state.schema_event(Event::Init);
-    state.schema_event(Event::InitApply(schema("a", "1", 1, ".spec")));
-    state.schema_event(Event::InitDone);
+    state.list_schemas();
+    state.schema_applied(schema("a", "1", 1, ".spec"));
+    state.schemas_listed();
     let object = state.fact_objects().pop_first().expect("one");
     assert!(!state.is_complete());
     assert_eq!(served(&state)["a"].missing, ["id"]);
@@ -111,7 +111,7 @@ fn facts_are_taken_once_for_each_state_of_the_object_and_each_declaration() {
     let applied = |state: &mut State, generation, id: &str| {
         let mut schema = schema("a", "1", generation, ".spec");
         schema.data["spec"]["facts"][0]["path"] = json!(id);
-        state.schema_event(Event::Apply(schema));
+        state.schema_applied(schema);
     };
     applied(&mut state, 1, ".id");
     let object = state.fact_objects().pop_first().expect("one");
@@ -121,9 +121,9 @@ fn facts_are_taken_once_for_each_state_of_the_object_and_each_declaration() {
     take(&mut state);
     state.fact(object.clone(), found("x"));
     assert!(state.takings().is_empty(), "it is as it was");
-    state.schema_event(Event::Apply(schema("b", "2", 1, ".spec")));
+    state.schema_applied(schema("b", "2", 1, ".spec"));
     assert_eq!(state.takings().len(), 1, "those of the other schema");
-    state.schema_event(Event::Delete(schema("b", "2", 1, ".spec")));
+    state.schema_deleted("b");
     applied(&mut state, 2, ".id");
     assert!(state.takings().is_empty(), "the facts are declared as before");
     let before = served(&state);
@@ -161,9 +161,9 @@ fn objects_in_namespaces_count_only_where_a_namespace_is_declared() {
     let found = FactState::of(&declared(None), object(Some("a")));
     assert_eq!(found, FactState::Namespaced(why.to_owned()));
     let mut state = State::default();
-    for event in [Event::Init, Event::InitApply(schema("a", "1", 1, ".spec")), Event::InitDone] {
-        state.schema_event(event);
-    }
+    state.list_schemas();
+    state.schema_applied(schema("a", "1", 1, ".spec"));
+    state.schemas_listed();
     let object = state.fact_objects().pop_first().expect("one");
     state.fact(object.clone(), FactState::Absent);
     state.fact(object, found);
@@ -176,9 +176,9 @@ fn a_fallback_is_for_an_object_that_is_known_to_give_no_value() {
     let mut state = State::default();
     let mut with_fallback = schema("a", "1", 1, ".spec");
     with_fallback.data["spec"]["facts"][0]["fallback"] = json!("z");
-    for event in [Event::Init, Event::InitApply(with_fallback), Event::InitDone] {
-        state.schema_event(event);
-    }
+    state.list_schemas();
+    state.schema_applied(with_fallback);
+    state.schemas_listed();
     let object = state.fact_objects().pop_first().expect("one");
     let missing = |state: &State| (served(state)["a"].missing.clone(), state.missing_facts("a"));
     let of = |fact: &str| (vec!["id".to_owned()], Some(vec![fact.to_owned()]));

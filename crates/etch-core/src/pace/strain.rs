@@ -5,9 +5,7 @@
 //! compared: those of the middle half of the recent times, sorted.
 
 use std::collections::VecDeque;
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many recent times count.
 const RECENT: usize = 16;
@@ -22,7 +20,7 @@ const SHARE: f64 = 0.1;
 
 /// Whether another write was in flight at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
+pub enum Company {
     /// None of ours was under way at the same time.
     Alone,
     /// Another was.
@@ -31,7 +29,7 @@ pub(super) enum Company {
 
 /// What the times of writes show; 1 is no strain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Strain {
+pub struct Strain {
     /// How many times as long a write takes beside another one: above 1, they wait for each other; none while
     /// that is not known.
     pub queueing: Option<f64>,

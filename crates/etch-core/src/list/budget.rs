@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{Form, PaceMode};
-use etch_core::crd::Resource;
 use parking_lot::Mutex;
+
+use crate::crd::Resource;
+use crate::engine::sweep::Form;
+use crate::pace::limits::PaceMode;
 
 /// The most objects per page of a list, as client-go's pager has it.
 pub const PAGE_SIZE: u32 = 500;
@@ -35,7 +37,7 @@ const GROWTH: u32 = 4;
 
 /// What all pages share. `K` is what pages are of: those of the same are taken to be of similar objects.
 #[derive(Debug)]
-pub(super) struct PageBudget<K = (Resource, Form)> {
+pub struct PageBudget<K = (Resource, Form)> {
     most: PageSize,
     state: Mutex<State<K>>,
 }
@@ -66,12 +68,12 @@ struct Seen {
 
 /// The room that one page takes until this is dropped.
 #[derive(Debug)]
-pub(super) struct Reservation<K: Clone + Eq + Hash = (Resource, Form)> {
+pub struct Reservation<K: Clone + Eq + Hash = (Resource, Form)> {
     budget: Arc<PageBudget<K>>,
     of: K,
     bytes: usize,
     /// How many objects were asked for.
-    pub(super) limit: u32,
+    pub limit: u32,
 }
 
 impl<K: Clone + Eq + Hash> Default for PageBudget<K> {
@@ -82,7 +84,7 @@ impl<K: Clone + Eq + Hash> Default for PageBudget<K> {
 
 impl<K: Clone + Eq + Hash> PageBudget<K> {
     /// Pages that strain the server as little as the writes of a pace do.
-    pub(super) fn beside(pace: PaceMode) -> Self {
+    pub fn beside(pace: PaceMode) -> Self {
         let most = match pace {
             PaceMode::Gentle => GENTLE,
             PaceMode::Fast => PageSize { objects: PAGE_SIZE, bytes: PAGE_BYTES },
@@ -92,7 +94,7 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
     }
 
     /// Takes the room for a page that is about to be asked for.
-    pub(super) fn reserve(self: &Arc<Self>, of: K) -> Reservation<K> {
+    pub fn reserve(self: &Arc<Self>, of: K) -> Reservation<K> {
         let mut state = self.state.lock();
         let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
             limit: FIRST_PAGE,
@@ -108,14 +110,14 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
     }
 
     /// Whether at least half of the room is free.
-    pub(super) fn is_half_free(&self) -> bool {
+    pub fn is_half_free(&self) -> bool {
         self.state.lock().taken <= ROOM / 2
     }
 }
 
 impl PageBudget {
     /// Forgets the objects of a CRD that is gone.
-    pub(super) fn forget(&self, crd: &str) {
+    pub fn forget(&self, crd: &str) {
         let is_of = |resource: &Resource| {
             crd.strip_prefix(&resource.plural).and_then(|rest| rest.strip_prefix('.'))
                 == Some(&resource.group)
@@ -126,12 +128,12 @@ impl PageBudget {
 
 impl<K: Clone + Eq + Hash> Reservation<K> {
     /// How many bytes of the page are read at most.
-    pub(super) fn most(&self) -> usize {
+    pub fn most(&self) -> usize {
         if self.limit == 1 { usize::MAX } else { LARGEST_PAGE }
     }
 
     /// Records that the page is larger than that: the next page asks for fewer objects.
-    pub(super) fn set_too_large(&mut self) {
+    pub fn set_too_large(&mut self) {
         let limit = (self.limit / RETREAT).max(1);
         let each = LARGEST_PAGE / limit as usize;
         let mut state = self.budget.state.lock();
@@ -140,7 +142,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
     }
 
     /// Records how large the page is that has come.
-    pub(super) fn set_actual_size(&mut self, objects: usize, bytes: usize) {
+    pub fn set_actual_size(&mut self, objects: usize, bytes: usize) {
         let mut state = self.budget.state.lock();
         state.taken = state.taken - self.bytes + bytes;
         self.bytes = bytes;

@@ -2,54 +2,53 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use kube::api::DynamicObject;
-use kube::runtime::watcher::Event;
-use parking_lot::Mutex;
+use kube::core::DynamicObject;
 use serde_json::{Map, Value};
 
-use super::checked_schema::{CheckedSchema, Inputs};
-use crate::server::admission::{Schemas, Served};
-use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects, PersistedDefaults};
-use etch_admission::tally::OWNERS_LOST;
-use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
+use crate::admission_review::Served;
+use crate::api::{EmbeddedSchemaStatus, ExistingObjects, PersistedDefaults};
+use crate::checked_schema::{CheckedSchema, Inputs};
+use crate::tally::OWNERS_LOST;
+use crate::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 use kube_structural_schema::json::DEPTH;
 
-/// Changes are gathered for this long before the leader acts on them.
-pub(super) const DEBOUNCE: Duration = Duration::from_millis(200);
-
-/// The shared state.
-pub(super) type Shared = Arc<Mutex<State>>;
+/// Schemas that requests are answered by, by the names of their `EmbeddedSchema`.
+pub type Schemas = BTreeMap<String, Served>;
 
 /// A change of its value has existing objects checked once more.
 const RECHECK: &str = "etch-operator.io/recheck";
 
 /// An EmbeddedSchema as it was read.
 #[derive(Debug)]
-pub(super) struct Schema {
-    pub(super) uid: String,
-    pub(super) generation: i64,
-    pub(super) status: EmbeddedSchemaStatus,
+pub struct Schema {
+    /// Its uid.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// The status that it has.
+    pub status: EmbeddedSchemaStatus,
     /// What was found of existing objects since this replica leads.
-    pub(super) existing: Option<ExistingObjects>,
+    pub existing: Option<ExistingObjects>,
     /// Whether the API server served none of its targets then.
-    pub(super) is_unserved: bool,
+    pub is_unserved: bool,
     /// The value of its annotation [`RECHECK`].
     asked: Option<String>,
     /// What was declared, as it was read.
     spec: Value,
     /// What keeps that from being served.
-    pub(super) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
     /// The last generation that can be served.
-    pub(super) good: Option<Good>,
+    pub good: Option<Good>,
 }
 
 /// A generation that can be served.
 #[derive(Debug)]
-pub(super) struct Good {
-    pub(super) generation: i64,
-    pub(super) declared: Declaration,
+pub struct Good {
+    /// Its number.
+    pub generation: i64,
+    /// What it declares.
+    pub declared: Declaration,
     compiled: Arc<Compiled>,
     /// The values of its facts, by the object that they were taken from.
     taken: BTreeMap<FactObject, Taken>,
@@ -65,7 +64,7 @@ struct Taken {
 /// The facts that a schema is to take from an object. The expressions of an author may cost some time: they
 /// are evaluated without the lock, once for each state of the object.
 #[derive(Clone, Debug)]
-pub(super) struct Taking {
+pub struct Taking {
     schema: String,
     compiled: Arc<Compiled>,
     object: FactObject,
@@ -74,7 +73,7 @@ pub(super) struct Taking {
 
 impl Taking {
     /// Takes them.
-    pub(super) fn values(&self) -> Map<String, Value> {
+    pub fn values(&self) -> Map<String, Value> {
         let of_object = self.compiled.fact_objects().filter(|(_, object)| **object == self.object);
         of_object
             .filter_map(|(name, _)| Some((name.to_owned(), self.compiled.fact_from(name, &self.from)?)))
@@ -82,14 +81,14 @@ impl Taking {
     }
 
     /// Whether it is about the same facts of the same object, in whatever state that is.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.compiled, &other.compiled) && self.object == other.object
     }
 }
 
 /// What is known of an object that facts are taken from.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum FactState {
+pub enum FactState {
     /// Etch may not or cannot read it, for this reason.
     Unread(String),
     /// The API server does not answer, for this reason, which may pass.
@@ -105,7 +104,7 @@ pub(super) enum FactState {
 impl FactState {
     /// What an object shows that the API server has found. Without a namespace, any tenant's object of that
     /// name would be found.
-    pub(super) fn of(declared: &FactObject, found: DynamicObject) -> Self {
+    pub fn of(declared: &FactObject, found: DynamicObject) -> Self {
         if found.metadata.namespace != declared.namespace {
             let resource = &declared.resource;
             return Self::Namespaced(format!("{resource} is a namespaced resource: set object.namespace"));
@@ -119,37 +118,40 @@ impl FactState {
 
 /// Everything that is known.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) schemas: BTreeMap<String, Schema>,
+pub struct State {
+    /// The EmbeddedSchemas, by name.
+    pub schemas: BTreeMap<String, Schema>,
     /// The objects that facts are taken from. One without an entry is not known yet.
     facts: BTreeMap<FactObject, FactState>,
     /// The names of a list under way.
-    seen: BTreeSet<String>,
-    pub(super) is_listed: bool,
+    seen: Option<BTreeSet<String>>,
+    /// Whether all EmbeddedSchemas have been listed once.
+    pub is_listed: bool,
 }
 
 impl State {
-    /// Handles an event of an EmbeddedSchema.
-    pub(super) fn schema_event(&mut self, event: Event<DynamicObject>) {
-        match event {
-            Event::Init => self.seen.clear(),
-            Event::InitApply(object) => {
-                self.seen.extend(object.metadata.name.clone());
-                self.apply(object);
-            }
-            Event::InitDone => {
-                let seen = std::mem::take(&mut self.seen);
-                self.schemas.retain(|name, _| seen.contains(name));
-                self.is_listed = true;
-            }
-            Event::Apply(object) => self.apply(object),
-            Event::Delete(object) => {
-                self.schemas.remove(object.metadata.name.as_deref().unwrap_or_default());
-            }
-        }
+    /// A list of all EmbeddedSchemas begins.
+    pub fn list_schemas(&mut self) {
+        self.seen = Some(BTreeSet::new());
     }
 
-    fn apply(&mut self, mut object: DynamicObject) {
+    /// That list has ended: a schema that it has not shown is gone.
+    pub fn schemas_listed(&mut self) {
+        let seen = self.seen.take().unwrap_or_default();
+        self.schemas.retain(|name, _| seen.contains(name));
+        self.is_listed = true;
+    }
+
+    /// An EmbeddedSchema is gone.
+    pub fn schema_deleted(&mut self, name: &str) {
+        self.schemas.remove(name);
+    }
+
+    /// An EmbeddedSchema is there.
+    pub fn schema_applied(&mut self, mut object: DynamicObject) {
+        if let Some(seen) = &mut self.seen {
+            seen.extend(object.metadata.name.clone());
+        }
         let (Some(name), Some(uid)) = (object.metadata.name, object.metadata.uid) else { return };
         let generation = object.metadata.generation.unwrap_or_default();
         let asked = object.metadata.annotations.and_then(|mut all| all.remove(RECHECK));
@@ -183,7 +185,7 @@ impl State {
 
     /// Records what is known of an object that facts are taken from. What was known of it stands while it
     /// cannot be read.
-    pub(super) fn fact(&mut self, object: FactObject, fact: FactState) {
+    pub fn fact(&mut self, object: FactObject, fact: FactState) {
         let is_unread = matches!(fact, FactState::Unread(_) | FactState::Unanswered(_));
         if is_unread && self.is_read(&object) || self.facts.get(&object) == Some(&fact) {
             return;
@@ -196,7 +198,7 @@ impl State {
     }
 
     /// The facts that are to be taken from objects as they are now.
-    pub(super) fn takings(&self) -> Vec<Taking> {
+    pub fn takings(&self) -> Vec<Taking> {
         let good = self.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
         let takings = good.flat_map(|(name, good)| {
             let objects: BTreeSet<&FactObject> =
@@ -217,7 +219,7 @@ impl State {
 
     /// Records what was taken, unless the schema or the object is another one by now. A newer state of the
     /// object is no reason to discard it: the object may change faster than its facts can be taken.
-    pub(super) fn taken(&mut self, taking: Taking, values: Map<String, Value>) {
+    pub fn taken(&mut self, taking: Taking, values: Map<String, Value>) {
         let Taking { schema, compiled, object, from } = taking;
         let good = self.schemas.get_mut(&schema).and_then(|schema| schema.good.as_mut());
         let good = good.filter(|good| Arc::ptr_eq(&good.compiled, &compiled));
@@ -227,7 +229,7 @@ impl State {
     }
 
     /// The objects that facts are taken from. Others are forgotten.
-    pub(super) fn fact_objects(&mut self) -> BTreeSet<FactObject> {
+    pub fn fact_objects(&mut self) -> BTreeSet<FactObject> {
         let good = self.schemas.values().filter_map(|schema| schema.good.as_ref());
         let objects: BTreeSet<FactObject> =
             good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object.clone())).collect();
@@ -236,12 +238,12 @@ impl State {
     }
 
     /// Whether everything is known that there is to know.
-    pub(super) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.is_listed && self.needed().all(|(good, object)| self.is_known(good, object))
     }
 
     /// Whether everything is known but what may not or cannot be read.
-    pub(super) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         let is_unread =
             |object| matches!(self.facts.get(object), Some(FactState::Unread(_) | FactState::Namespaced(_)));
         self.is_listed && self.needed().all(|(good, object)| self.is_known(good, object) || is_unread(object))
@@ -255,7 +257,7 @@ impl State {
 
     /// What is to be served, where `before` is served now. A schema whose facts are still to be taken stays
     /// as it was: it would not be applied.
-    pub(super) fn serving(&self, before: &Schemas) -> Schemas {
+    pub fn serving(&self, before: &Schemas) -> Schemas {
         let served = self.schemas.iter().filter_map(|(name, schema)| {
             let good = schema.good.as_ref()?;
             let is_taking = |(_, object): (&str, &FactObject)| {
@@ -273,12 +275,12 @@ impl State {
     }
 
     /// The schemas that existing objects can be judged by, with all their facts.
-    pub(super) fn checked_schemas(&self) -> Vec<CheckedSchema> {
+    pub fn checked_schemas(&self) -> Vec<CheckedSchema> {
         self.schemas.keys().filter_map(|name| self.checked_schema(name)).collect()
     }
 
     /// The one of this name.
-    pub(super) fn checked_schema(&self, name: &str) -> Option<CheckedSchema> {
+    pub fn checked_schema(&self, name: &str) -> Option<CheckedSchema> {
         let known = self.schemas.get(name).filter(|_| self.is_listed)?;
         let good = known.good.as_ref()?;
         let (facts, missing) = self.facts(good);
@@ -294,7 +296,7 @@ impl State {
 
     /// Handles the result of a check of existing objects; its time counts in any case if a user has asked
     /// for the check.
-    pub(super) fn checked(
+    pub fn checked(
         &mut self,
         name: &str,
         inputs: &Inputs,
@@ -316,13 +318,13 @@ impl State {
     }
 
     /// Forgets what was found of existing objects: another replica may have checked since.
-    pub(super) fn forget_looks(&mut self) {
+    pub fn forget_looks(&mut self) {
         self.schemas.values_mut().for_each(|schema| schema.existing = None);
     }
 
     /// The facts without a value, each with what keeps its object from being read; `None` if the schema is
     /// not served.
-    pub(super) fn missing_facts(&self, name: &str) -> Option<Vec<String>> {
+    pub fn missing_facts(&self, name: &str) -> Option<Vec<String>> {
         let good = self.schemas.get(name)?.good.as_ref()?;
         let (_, missing) = self.facts(good);
         let described = |fact: String| {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
 /// Why etcd cannot be read. Its answers are not shown: they may contain stored values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,30 +59,37 @@ pub enum EtcdError {
 
 impl EtcdError {
     /// The error that an answer stands for that is not success, by its HTTP status and by etcd's own words.
-    pub(super) fn refused(endpoint: &str, code: u16, message: &str) -> Self {
+    pub fn refused(endpoint: &str, code: u16, answer: &[u8]) -> Self {
+        let Failure { message } = serde_json::from_slice(answer).unwrap_or_default();
         if message.contains("has been compacted") {
             return Self::Compacted;
         }
-        match OF_AUTHENTICATION.contains(&message) {
+        match OF_AUTHENTICATION.contains(&&*message) {
             true => Self::Authentication(endpoint.to_owned()),
             false => Self::Refused { endpoint: endpoint.to_owned(), code },
         }
     }
 
     /// Whether another member may answer: this one is not there, or has no leader.
-    pub(super) fn is_of_member(&self) -> bool {
+    pub fn is_of_member(&self) -> bool {
         matches!(self, Self::Connection { .. } | Self::TimedOut { .. }) || self.is_of_leader()
     }
 
     /// Whether it passes by itself, as while the members elect a leader.
-    pub(super) fn is_of_leader(&self) -> bool {
+    pub fn is_of_leader(&self) -> bool {
         matches!(self, Self::Refused { code: 500 | 503 | 504, .. })
     }
 
     /// Whether the answer is too large for one message of gRPC.
-    pub(super) fn is_of_size(&self) -> bool {
+    pub fn is_of_size(&self) -> bool {
         matches!(self, Self::Refused { code: 429, .. })
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Failure {
+    message: String,
 }
 
 /// What etcd answers to a client without a user token if authentication is enabled.
@@ -153,7 +162,10 @@ mod tests {
 
     #[test]
     fn etcds_own_words_decide_what_is_wrong() {
-        let refused = |message: &str| EtcdError::refused("https://e:1", 400, message);
+        let refused = |message: &str| {
+            let answer = serde_json::json!({ "message": message }).to_string();
+            EtcdError::refused("https://e:1", 400, answer.as_bytes())
+        };
         for message in OF_AUTHENTICATION {
             let reported = refused(message).to_string();
             assert!(reported.contains("--etcd-snapshot") && !reported.contains("--etcd-cert"), "{reported}");

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::state::{Schema, State};
-use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
-use etch_admission::spec::Target;
-use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
-use etch_admission::{Problem, is_asked_about};
+use crate::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
+use crate::spec::Target;
+use crate::state::{Schema, State};
+use crate::tally::{ALL_PERSISTED, INCOMPLETE};
+use crate::{Problem, is_asked_about};
 use etch_core::condition::PERSISTED;
 use etch_core::crd::Resource;
 use etch_core::policy::{STALLED, condition_after};
@@ -19,15 +19,18 @@ const LONGEST: usize = 1_000;
 
 /// An EmbeddedSchema status to write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wanted {
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) status: EmbeddedSchemaStatus,
+pub struct Wanted {
+    /// The name of the `EmbeddedSchema`.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The status.
+    pub status: EmbeddedSchemaStatus,
 }
 
 /// Why the API server does not ask about schemas that could be served; nothing where it asks about all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Unserved {
+pub struct Unserved {
     /// About none: a reason, and the message.
     all: Option<(&'static str, String)>,
     /// About these, by name: why it does not take their webhook.
@@ -40,25 +43,25 @@ pub(super) struct Unserved {
 
 impl Unserved {
     /// The webhooks cannot be written.
-    pub(super) fn unwritten(error: String) -> Self {
+    pub fn unwritten(error: String) -> Self {
         Self { all: Some(("WebhooksNotWritten", error)), ..Self::default() }
     }
 
     /// The replica that is to write them has no certificate.
-    pub(super) fn without_certificate() -> Self {
+    pub fn without_certificate() -> Self {
         let message = "the leader has no admission certificate yet";
         Self { all: Some(("NoCertificate", message.to_owned())), ..Self::default() }
     }
 
     /// The certificate of the replica that writes them has expired.
-    pub(super) fn expired(at: Timestamp) -> Self {
+    pub fn expired(at: Timestamp) -> Self {
         let message =
             format!("the admission certificate of the leader expired at {at}, so API servers refuse it");
         Self { all: Some(("CertificateExpired", message)), ..Self::default() }
     }
 
     /// The API server does not take some webhooks, and others are not as they should be.
-    pub(super) fn of_some(
+    pub fn of_some(
         refused: BTreeMap<String, String>,
         altered: BTreeMap<String, String>,
         uninjected: BTreeSet<String>,
@@ -67,7 +70,7 @@ impl Unserved {
     }
 
     /// Whether an injector has something left to do.
-    pub(super) fn awaits_injector(&self) -> bool {
+    pub fn awaits_injector(&self) -> bool {
         !self.uninjected.is_empty()
     }
 
@@ -92,7 +95,7 @@ impl Unserved {
 }
 
 /// The statuses that are to be written.
-pub(super) fn statuses(state: &State, unserved: &Unserved, now: Timestamp) -> Vec<Wanted> {
+pub fn statuses(state: &State, unserved: &Unserved, now: Timestamp) -> Vec<Wanted> {
     let wanted = state.schemas.iter().map(|(name, schema)| {
         let status = status(schema, state.missing_facts(name).as_deref(), unserved.of(name), now);
         Wanted { name: name.clone(), uid: schema.uid.clone(), status }
@@ -203,18 +206,17 @@ fn listed(problems: &[Problem]) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use kube::api::DynamicObject;
-    use kube::runtime::watcher::Event;
+    use kube::core::DynamicObject;
     use serde_json::{Value, json};
 
-    use super::super::state::FactState;
     use super::*;
+    use crate::state::FactState;
 
-    fn schema(generation: i64, path: &str, status: Value) -> Event<DynamicObject> {
+    fn schema(generation: i64, path: &str, status: Value) -> DynamicObject {
         schema_of_group("", generation, path, status)
     }
 
-    fn schema_of_group(group: &str, generation: i64, path: &str, status: Value) -> Event<DynamicObject> {
+    fn schema_of_group(group: &str, generation: i64, path: &str, status: Value) -> DynamicObject {
         let object = json!({
             "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
             "metadata": { "name": "a", "uid": "1", "generation": generation },
@@ -225,7 +227,7 @@ mod tests {
             },
             "status": status,
         });
-        Event::Apply(serde_json::from_value(object).expect("an object"))
+        serde_json::from_value(object).expect("an object")
     }
 
     fn reasons(state: &State, unserved: &Unserved) -> Vec<(String, String)> {
@@ -241,11 +243,11 @@ mod tests {
     #[test]
     fn each_condition_has_its_reason() {
         let mut state = State::default();
-        state.schema_event(schema(1, "spec[", json!({})));
+        state.schema_applied(schema(1, "spec[", json!({})));
         let stalled = ("True", "Invalid");
         let expected = [("Unknown", "NotServed"), ("False", "Invalid"), ("False", "NotServed"), stalled];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
-        state.schema_event(schema(2, ".spec", json!({})));
+        state.schema_applied(schema(2, ".spec", json!({})));
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("True", "Served")];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
         let object = state.fact_objects().pop_first().expect("one");
@@ -278,10 +280,10 @@ mod tests {
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
         unserved(&mut state, false);
         let mut never = State::default();
-        never.schema_event(schema_of_group("admissionregistration.k8s.io", 1, ".spec", json!({})));
+        never.schema_applied(schema_of_group("admissionregistration.k8s.io", 1, ".spec", json!({})));
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("False", "NotAsked")];
         assert_eq!(reasons(&never, &Unserved::default()), pairs(expected));
-        state.schema_event(schema(3, "spec[", json!({})));
+        state.schema_applied(schema(3, "spec[", json!({})));
         let expected = [("True", "AllKnown"), ("False", "Invalid"), ("True", "LastGoodServed"), stalled];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
     }
@@ -289,9 +291,12 @@ mod tests {
     #[test]
     fn what_is_written_is_not_written_again() {
         let mut state = State::default();
-        state.schema_event(schema(1, ".spec", json!({})));
+        state.schema_applied(schema(1, ".spec", json!({})));
         let wanted = statuses(&state, &Unserved::default(), Timestamp::UNIX_EPOCH).remove(0);
-        state.schema_event(schema(1, ".spec", serde_json::to_value(wanted.status).expect("JSON")));
-        assert_eq!(statuses(&state, &Unserved::default(), Timestamp::now()), []);
+        state.schema_applied(schema(1, ".spec", serde_json::to_value(wanted.status).expect("JSON")));
+        assert_eq!(
+            statuses(&state, &Unserved::default(), Timestamp::from_second(1_000).expect("a time")),
+            []
+        );
     }
 }

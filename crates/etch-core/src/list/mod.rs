@@ -1,0 +1,4 @@
+//! Lists: how large a page is to be, and what a page holds.
+
+pub mod budget;
+pub mod page;
