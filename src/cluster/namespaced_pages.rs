@@ -5,9 +5,9 @@
 //! from etcd: whatever they lack, a watch from there on brings. What they have already, it brings once more:
 //! a page has the resource version of its last list as well.
 
+use super::page::RawPage;
 use super::{CallError, Cluster, Form};
 use etch_core::crd::Resource;
-use etch_core::list::page::RawPage;
 use etch_core::namespaces::Namespaces;
 
 impl Cluster {

@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use super::etcd::{Etcd, Snapshot, SnapshotError};
+use super::page::Page;
 use super::scan::scan;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Resource;
 use etch_core::etcd::{After, EtcdError, RawValue, identity_of, prefix_of};
-use etch_core::list::page::Page;
 use etch_core::object::{Identity, Object};
 
 /// How many bytes and values make a page of a snapshot.

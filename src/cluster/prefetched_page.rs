@@ -4,9 +4,9 @@
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
+use super::page::RawPage;
 use super::{CallError, Cluster, Form, Scope};
 use etch_core::crd::Resource;
-use etch_core::list::page::RawPage;
 
 /// A page that is on its way; its request ends with it.
 #[derive(Debug)]

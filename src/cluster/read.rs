@@ -3,12 +3,12 @@
 
 use http::Method;
 
+use super::page::{Page, RawPage, parsed};
 use super::retries::wait_after;
 use super::{CallError, Cluster, Received, Scope};
 use etch_core::call_error::{if_exists, own};
 use etch_core::crd::Resource;
 use etch_core::engine::sweep::Form;
-use etch_core::list::page::{Page, RawPage, parsed};
 use etch_core::object::{Identity, Object};
 use etch_core::request::path::{collection, encoded, named};
 use etch_core::request::{METADATA_LIST, accepting, get};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::stream::{self, Stream};
 
+use super::page::{Page, RawPage};
 use super::{Backoff, CallError, Cluster, Form, PrefetchedPage, Scope};
 use etch_core::crd::Resource;
-use etch_core::list::page::{Page, RawPage};
 
 /// How often a page is asked for that the server is not ready to give.
 const ATTEMPTS: u32 = 5;

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 
 use super::cause::cause;
 use super::object_budget::LARGEST;
+use super::page::object;
 use super::{CallError, Cluster, Held, ObjectRoom, Received, Server};
 use etch_core::call_error::own;
 use etch_core::crd::Resource;
-use etch_core::list::page::object;
 use etch_core::refusal::Refusal;
 use etch_core::request::get;
 use etch_core::request::path::{collection, encoded};

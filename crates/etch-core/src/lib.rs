@@ -7,7 +7,7 @@
 //! | [`decode`], [`deep_object`] | what a reader sees of the bytes in etcd, and of an answer of any depth |
 //! | [`etcd`] | where etcd holds objects, what is asked of it, and why it cannot be read |
 //! | [`request`], [`read_retries`] | requests to an API server, built and not sent; when one is sent again |
-//! | [`list`], [`pace`] | how large a page is to be; how many writes may be under way |
+//! | [`pace`] | how many writes may be under way |
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
 //! | [`stored_versions`] | which versions could go out of `status.storedVersions` |
 //! | [`plan`] | what to do about one object, and the requests of its write |
@@ -43,7 +43,6 @@ pub mod field;
 pub mod findings;
 mod follow_changes;
 pub mod impact;
-pub mod list;
 pub mod message;
 pub mod namespaces;
 pub mod object;

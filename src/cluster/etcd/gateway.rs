@@ -16,9 +16,9 @@ use serde_json::json;
 use crate::cluster::Backoff;
 use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
 use crate::cluster::multiplex::client;
+use crate::cluster::page_budget::PageBudget;
 use crate::cluster::proxy::{Proxy, UNREAD};
 use etch_core::etcd::{After, Endpoint, EtcdError, EtcdPage, RawValue, range_of};
-use etch_core::list::budget::PageBudget;
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use etch_core::list::budget::PAGE_SIZE;
+use etch::cluster::PAGE_SIZE;
 use http::Request;
 use kube::client::Body;
 use kube::{Client, Config};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use etch_core::list::budget::PAGE_SIZE;
+use etch::cluster::PAGE_SIZE;
 use http::Request;
 use kube::client::Body;
 use kube::{Client, Config};

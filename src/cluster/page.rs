@@ -7,11 +7,11 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::budget::Reservation;
-use crate::call_error::CallError;
-use crate::engine::sweep::{self, Listed};
-use crate::object::Object;
-use crate::report::versions::key;
+use super::page_budget::Reservation;
+use etch_core::call_error::CallError;
+use etch_core::engine::sweep::{self, Listed};
+use etch_core::object::Object;
+use etch_core::report::versions::key;
 
 /// A part of a list.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl Listed for RawPage {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn object(raw: &RawValue) -> Result<Object, CallError> {
+pub(super) fn object(raw: &RawValue) -> Result<Object, CallError> {
     parsed(raw.get().as_bytes())
 }
 
@@ -177,6 +177,6 @@ pub fn object(raw: &RawValue) -> Result<Object, CallError> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn parsed(bytes: &[u8]) -> Result<Object, CallError> {
+pub(super) fn parsed(bytes: &[u8]) -> Result<Object, CallError> {
     Object::read(bytes).map_err(CallError::malformed)
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::crd::Resource;
-use crate::engine::sweep::Form;
-use crate::pace::limits::PaceMode;
+use etch_core::crd::Resource;
+use etch_core::engine::sweep::Form;
+use etch_core::pace::limits::PaceMode;
 
 /// The most objects per page of a list, as client-go's pager has it.
 pub const PAGE_SIZE: u32 = 500;
@@ -37,7 +37,7 @@ const GROWTH: u32 = 4;
 
 /// What all pages share. `K` is what pages are of: those of the same are taken to be of similar objects.
 #[derive(Debug)]
-pub struct PageBudget<K = (Resource, Form)> {
+pub(super) struct PageBudget<K = (Resource, Form)> {
     most: PageSize,
     state: Mutex<State<K>>,
 }
@@ -84,7 +84,7 @@ impl<K: Clone + Eq + Hash> Default for PageBudget<K> {
 
 impl<K: Clone + Eq + Hash> PageBudget<K> {
     /// Pages that strain the server as little as the writes of a pace do.
-    pub fn beside(pace: PaceMode) -> Self {
+    pub(super) fn beside(pace: PaceMode) -> Self {
         let most = match pace {
             PaceMode::Gentle => GENTLE,
             PaceMode::Fast => PageSize { objects: PAGE_SIZE, bytes: PAGE_BYTES },
@@ -94,7 +94,7 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
     }
 
     /// Takes the room for a page that is about to be asked for.
-    pub fn reserve(self: &Arc<Self>, of: K) -> Reservation<K> {
+    pub(super) fn reserve(self: &Arc<Self>, of: K) -> Reservation<K> {
         let mut state = self.state.lock();
         let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
             limit: FIRST_PAGE,
@@ -110,14 +110,14 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
     }
 
     /// Whether at least half of the room is free.
-    pub fn is_half_free(&self) -> bool {
+    pub(super) fn is_half_free(&self) -> bool {
         self.state.lock().taken <= ROOM / 2
     }
 }
 
 impl PageBudget {
     /// Forgets the objects of a CRD that is gone.
-    pub fn forget(&self, crd: &str) {
+    pub(super) fn forget(&self, crd: &str) {
         let is_of = |resource: &Resource| {
             crd.strip_prefix(&resource.plural).and_then(|rest| rest.strip_prefix('.'))
                 == Some(&resource.group)
