@@ -116,3 +116,105 @@ impl CheckSchedule {
         is_asked
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Compiled;
+    use crate::api::PersistedDefaults;
+
+    fn after(seconds: u64) -> Instant {
+        static START: OnceLock<Instant> = OnceLock::new();
+        #[expect(clippy::disallowed_methods, reason = "there is no other way to make one")]
+        let start = *START.get_or_init(Instant::now);
+        start + Duration::from_secs(seconds)
+    }
+
+    fn schema(name: &str, facts: Value) -> CheckedSchema {
+        let spec = json!({ "targets": [{ "version": "v1", "resource": "things", "path": ".spec" }] });
+        let declared = serde_json::from_value(spec).expect("a declaration");
+        let schema = Compiled::new(&declared).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let inputs = Inputs { uid: name.to_owned(), generation: 1, asked: None, facts };
+        let (schema, name) = (Arc::new(schema), name.to_owned());
+        CheckedSchema { name, inputs, schema, persist: false, restricted: false }
+    }
+
+    fn complete() -> ExistingObjects {
+        ExistingObjects { complete: true, ..ExistingObjects::default() }
+    }
+
+    fn persisted(reason: &str) -> ExistingObjects {
+        let persisted = PersistedDefaults { reason: reason.to_owned(), ..PersistedDefaults::default() };
+        ExistingObjects { persisted: Some(persisted), ..complete() }
+    }
+
+    /// The names of those that are due, and in how many seconds the next one is.
+    fn due(schedule: &mut CheckSchedule, known: &[CheckedSchema], at: u64) -> (Vec<String>, Option<u64>) {
+        let (due, next) = schedule.due(known, after(at));
+        let names = due.iter().map(|schema| schema.name.clone()).collect();
+        (names, next.map(|next| next.saturating_duration_since(after(at)).as_secs()))
+    }
+
+    #[test]
+    fn a_schema_is_checked_once_for_each_change() {
+        let mut schedule = CheckSchedule::default();
+        let mut known = [schema("a", json!({ "id": 1 })), schema("b", Value::Null)];
+        assert_eq!(due(&mut schedule, &known, 0).0, ["a", "b"]);
+        for schema in &known {
+            assert!(!schedule.checked(schema, &complete(), false, after(0), 1));
+        }
+        assert_eq!(due(&mut schedule, &known, 9_000), (vec![], None));
+        known[0].inputs.facts = json!({ "id": 2 });
+        assert_eq!(due(&mut schedule, &known, 10), (vec![], Some(20)), "facts may change all the time");
+        known[1].inputs.asked = Some("again".to_owned());
+        assert_eq!(due(&mut schedule, &known, 10).0, ["b"]);
+        assert!(schedule.checked(&known[1], &complete(), false, after(10), 1), "its author has asked for it");
+        assert_eq!(due(&mut schedule, &known, 30).0, ["a"]);
+        // One that is created anew is another one.
+        assert_eq!(due(&mut schedule, &[], 40).0, [""; 0]);
+        assert_eq!(due(&mut schedule, &known[1..], 40).0, ["b"]);
+    }
+
+    #[test]
+    fn a_check_that_could_not_see_everything_is_repeated_ever_more_seldom() {
+        let (mut schedule, known) = (CheckSchedule::default(), [schema("a", Value::Null)]);
+        let (mut now, mut waits) = (0, Vec::new());
+        for _ in 0..12 {
+            schedule.checked(&known[0], &ExistingObjects::default(), false, after(now), 1);
+            let wait = due(&mut schedule, &known, now).1.expect("another check");
+            waits.push(wait);
+            now += wait + 1;
+        }
+        let longest = LAST_WAIT.as_secs();
+        assert!(waits.is_sorted_by(|before, after| after >= before || *after > longest / 2), "{waits:?}");
+        assert!(waits[0] <= FIRST_WAIT.as_secs() && waits[11] > longest / 2, "{waits:?}");
+        schedule.checked(&known[0], &complete(), false, after(now), 1);
+        assert_eq!(due(&mut schedule, &known, now), (vec![], None));
+    }
+
+    #[test]
+    fn defaults_are_stored_by_what_has_stood_unchanged_and_looked_for_each_hour() {
+        let mut schedule = CheckSchedule::default();
+        let mut known = [CheckedSchema { persist: true, ..schema("a", Value::Null) }];
+        let storing = |schedule: &mut CheckSchedule, known: &[CheckedSchema], at: u64| {
+            let (due, _) = schedule.due(known, after(at));
+            schedule.storing(&due).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(storing(&mut schedule, &known, 0), [""; 0], "it was not checked before");
+        schedule.checked(&known[0], &persisted(SETTLING), false, after(0), 1);
+        assert_eq!(due(&mut schedule, &known, 0), (vec![], Some(SETTLE.as_secs())));
+        assert_eq!(storing(&mut schedule, &known, SETTLE.as_secs()), ["a"]);
+        schedule.checked(&known[0], &persisted("Persisted"), false, after(20), 1);
+        assert_eq!(due(&mut schedule, &known, 20), (vec![], Some(PERSIST_AGAIN.as_secs())));
+        known[0].inputs.generation += 1;
+        assert_eq!(storing(&mut schedule, &known, 30), [""; 0], "it has changed");
+        schedule.checked(&known[0], &persisted(OWNERS_LOST), true, after(30), 1);
+        assert_eq!(due(&mut schedule, &known, 90_000), (vec![], None), "it waits for its author");
+        schedule.policies_changed(after(40));
+        assert_eq!(due(&mut schedule, &known, 40).0, ["a"], "a policy had withheld defaults");
+    }
+}

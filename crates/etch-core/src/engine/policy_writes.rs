@@ -97,3 +97,42 @@ fn without_times(status: &DefaultsPolicyStatus) -> DefaultsPolicyStatus {
     }
     status
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::start;
+
+    fn status(name: &str, crds: u64) -> PolicyStatus {
+        let status = DefaultsPolicyStatus { crds, ..DefaultsPolicyStatus::default() };
+        PolicyStatus { name: name.to_owned(), uid: format!("uid of {name}"), status }
+    }
+
+    #[test]
+    fn a_refused_status_holds_up_no_other() {
+        let (mut writes, now) = (PolicyWrites::default(), start());
+        let (refused, other) = (status("a", 1), status("b", 1));
+        let again = writes.failed("a", Some(Duration::from_secs(7)), now, 1);
+        assert!(again >= now + Duration::from_secs(7));
+        assert_eq!([writes.waits(&refused, now), writes.waits(&other, now)], [Some(again), None]);
+        assert_eq!(writes.waits(&refused, again), None);
+        assert!(writes.failed("a", None, again, 1) > again, "it waits again");
+        writes.retain(&[other]);
+        assert_eq!(writes.waits(&refused, now), None, "it is not wanted any more");
+    }
+
+    #[test]
+    fn what_another_client_replaces_is_written_ever_more_seldom() {
+        let (mut writes, mut now) = (PolicyWrites::default(), start());
+        let wanted = status("a", 1);
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            let again = writes.written(&wanted, now);
+            assert_eq!(writes.waits(&wanted, now), Some(again));
+            assert_eq!(writes.waits(&status("a", 2), now), None, "another status is no repetition");
+            waits.push((again - now).as_secs());
+            now = again;
+        }
+        assert_eq!(waits, [10, 20, 40, 80]);
+    }
+}
