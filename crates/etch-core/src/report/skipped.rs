@@ -121,6 +121,18 @@ mod tests {
     }
 
     #[test]
+    fn what_the_watch_shows_of_an_object_that_had_gone_when_it_was_counted_changes_no_number() {
+        let mut tally = Tally::default();
+        tally.add(of("a"), ObjectState::Written { resource_version: "9".to_owned() }, &[]);
+        tally.add(of("b"), ObjectState::Gone, &[]);
+        let one_written = [1, 1, 0, 0, 0, 0];
+        assert!(!tally.update(&of("b"), skipped(Skip::Ignored, false), &[]));
+        assert_eq!(numbers(&tally), one_written, "it is shown as it was before it went");
+        assert!(!tally.deleted(&of("b")));
+        assert_eq!(numbers(&tally), one_written);
+    }
+
+    #[test]
     fn an_object_that_changes_its_state_while_it_is_watched_is_counted_once() {
         let mut tally = Tally::default();
         tally.add(of("a"), ObjectState::Stored, &[]);

@@ -239,6 +239,10 @@ impl Tally {
     ///
     /// The watch reports objects that went away.
     pub fn update(&mut self, identity: &Identity, state: ObjectState, missing: &[Path]) -> bool {
+        // The watch is behind the request that found it gone.
+        if self.gone.contains(&hash(&identity.uid)) {
+            return false;
+        }
         let (was_due, before) = (self.waits_as(identity), self.problems.get(identity));
         let was_skipped = self.skipped.get(identity);
         let (is_due, problem, is_skipped) = match &state {

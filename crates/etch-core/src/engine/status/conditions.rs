@@ -56,10 +56,6 @@ pub(super) struct Conditions {
     present: Arc<[Condition]>,
     /// The CRD when it carried them.
     revision: CrdRevision,
-    /// Whether this wrote them. Those that were only read may be replaced by a write that an earlier process
-    /// has sent, and the entry is the same if that happens in the second in which they were written; a write
-    /// of this is followed by none of those, for each names the revision that it replaces.
-    are_written: bool,
     desired: Desired,
     /// As they were last set; those from before are in the CRD.
     last: Option<Arc<[Condition]>>,
@@ -98,14 +94,7 @@ impl Conditions {
     /// Of a CRD that carries these.
     pub(super) fn new(present: Vec<Condition>, revision: CrdRevision) -> Self {
         let present = present.into();
-        Self {
-            present,
-            revision,
-            are_written: false,
-            desired: Desired::Unknown,
-            last: None,
-            is_undeclared: false,
-        }
+        Self { present, revision, desired: Desired::Unknown, last: None, is_undeclared: false }
     }
 
     /// The CRD when it was last known to carry them.
@@ -113,14 +102,10 @@ impl Conditions {
         &self.revision
     }
 
-    /// Whether the CRD may carry others where the watch of CRDs shows it at this revision: they were changed,
-    /// or it is from before.
+    /// Whether the CRD may carry others where the watch of CRDs shows it at this revision. Two writes within
+    /// a second leave the same entry, and a process that does not lead any more may have sent the second one.
     pub(super) fn may_differ_at(&self, shown: &CrdRevision) -> bool {
-        let known = &self.revision;
-        let number = |revision: &CrdRevision| revision.version.parse::<u64>().ok();
-        let is_before = number(shown).zip(number(known)).is_some_and(|(shown, known)| shown < known);
-        let is_another = shown.version != known.version;
-        shown.entry != known.entry || is_before || is_another && !self.are_written
+        *shown != self.revision
     }
 
     /// The last reason that was given.
@@ -190,7 +175,7 @@ impl Conditions {
 
     /// Records that these were written; the CRD has this revision since.
     pub(super) fn written(&mut self, conditions: Arc<[Condition]>, revision: CrdRevision) {
-        (self.present, self.revision, self.are_written) = (conditions, revision, true);
+        (self.present, self.revision) = (conditions, revision);
     }
 
     /// Whether the CRD was last known to carry these.
@@ -202,8 +187,6 @@ impl Conditions {
     pub(super) fn read(&mut self, document: &Json) -> bool {
         self.revision = CrdRevision::of(document);
         let stood = std::mem::replace(&mut self.present, condition::present(document).into());
-        let is_changed = !same(&stood, &self.present);
-        self.are_written &= !is_changed;
-        is_changed
+        !same(&stood, &self.present)
     }
 }

@@ -67,25 +67,22 @@ fn what_the_watch_shows_of_our_own_write_asks_for_no_recheck_whichever_comes_fir
 fn a_crd_from_before_asks_for_a_recheck_even_if_our_conditions_look_alike() {
     let (mut status, _) = writes();
     status.written(start(), Ok(at(8, 7)));
-    status.crd_shown(start(), at(9, 7));
-    assert_eq!(status.recheck_due(), None, "another client has changed something else");
     status.crd_shown(start(), at(6, 7));
     assert!(status.recheck_due().is_some(), "etcd was restored, and both were written within a second");
 }
 
 #[test]
-fn conditions_that_were_read_may_be_replaced_within_the_second_in_which_they_were_written() {
+fn any_other_revision_of_the_crd_may_carry_other_conditions() {
     let (mut status, _) = writes();
     status.crd_shown(start(), at(8, 7));
-    assert!(status.recheck_due().is_some(), "a write from before the restart may have arrived");
+    assert!(status.recheck_due().is_some(), "a write from before a restart may have arrived");
     status.written(start(), Ok(at(9, 8)));
     status.crd_shown(start(), at(10, 8));
-    assert_eq!(status.recheck_due(), None, "a write from before the restart names an earlier revision");
+    assert!(status.recheck_due().is_some(), "a process that does not lead any more may have read our write");
     status.recheck();
-    assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
+    assert!(std::iter::from_fn(|| status.poll(now())).any(|command| matches!(command, Command::ReadCrd)));
     status.crd_read(start(), Ok(Some(crd(10, 8, &[]))));
-    status.crd_shown(start(), at(11, 8));
-    assert!(status.recheck_due().is_some(), "who has replaced them may have sent another write");
+    assert_eq!(status.recheck_due(), None);
 }
 
 #[test]
