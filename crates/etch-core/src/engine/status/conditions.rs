@@ -103,7 +103,8 @@ impl Conditions {
     }
 
     /// Whether the CRD may carry others where the watch of CRDs shows it at this revision. Two writes within
-    /// a second leave the same entry, and a process that does not lead any more may have sent the second one.
+    /// a second leave the same entry, and a process that does not lead any more may have sent the second one;
+    /// a restored etcd gives out resource versions once more.
     pub(super) fn may_differ_at(&self, shown: &CrdRevision) -> bool {
         *shown != self.revision
     }

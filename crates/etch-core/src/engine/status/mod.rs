@@ -428,8 +428,7 @@ impl Status {
                 } else if claims_storage(&conditions) && !self.is_of_subject(&document) {
                     self.give_up(now);
                 } else if is_overwritten {
-                    // The client may be a replica that leads now. Two writes in our name within one second
-                    // are indistinguishable: see [`CrdRevision::entry`].
+                    // The client may be a replica that leads now.
                     self.end();
                     self.recheck.conditions_lost(now);
                 } else {

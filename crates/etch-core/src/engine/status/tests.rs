@@ -86,6 +86,14 @@ fn any_other_revision_of_the_crd_may_carry_other_conditions() {
 }
 
 #[test]
+fn a_restored_etcd_may_show_another_crd_at_the_same_resource_version() {
+    let (mut status, _) = writes();
+    status.written(start(), Ok(at(8, 8)));
+    status.crd_shown(start(), at(8, 9));
+    assert!(status.recheck_due().is_some());
+}
+
+#[test]
 fn another_write_in_our_name_asks_for_a_recheck() {
     let (mut status, _) = writes();
     status.written(start(), Ok(at(8, 8)));
