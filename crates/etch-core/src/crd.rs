@@ -336,8 +336,8 @@ impl Crd {
     /// or will be.
     ///
     /// The server looks for them when a CRD is written, but not below `additionalProperties` (fact C4), at
-    /// items that are in a set or list map twice, nor at the type of an int-or-string (fact D14), nor at what
-    /// a default comes to with those below it.
+    /// items that are in a set or list map twice, at the type of an int-or-string, nor without formats that
+    /// objects are not checked for (fact D14), nor at what a default comes to with those below it.
     pub fn invalid_defaults(&self) -> &[Path] {
         &self.invalid_defaults
     }

@@ -7,7 +7,8 @@
 //!
 //! An object gets more than the server checks: the default as it was pruned, with the defaults below it.
 //! Whether that is valid decides the second kind. The server checks it for no default, nor whether a set or a
-//! list map has an item twice, nor the type of an int-or-string (fact D14).
+//! list map has an item twice, nor the type of an int-or-string, and formats that count for no object let more
+//! pass (fact D14).
 
 use std::collections::BTreeSet;
 
@@ -35,7 +36,7 @@ pub struct DefaultFindings {
     pub by_server: Vec<Finding>,
     /// The errors of the server for every object that gets a default which it accepts: it does not look below
     /// `additionalProperties`, at sets and list maps, at the type of an int-or-string, nor at a default
-    /// together with the defaults below it.
+    /// together with the defaults below it; and it accepts defaults by formats that count for no object.
     pub beyond_server: Vec<Finding>,
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all
     /// of them. The first of each group is in `by_server`.
@@ -223,16 +224,21 @@ impl Walk {
     /// Checks what an object gets: the default with the defaults below it, which have been checked. A default
     /// that gets an invalid one is not judged: that one is to be corrected first.
     fn whole(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
-        let is_scalar =
-            schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());
-        let is_checked = is_scalar && !schema.int_or_string && !standing.beyond_server;
-        if is_checked || self.room == 0 {
+        if self.room == 0 {
             return;
         }
         let place = standing.trail.to_path();
         self.room = self.room.saturating_sub(place.steps().len());
-        // One that is null, or for nulls that are values, is never filled in.
-        let Some(site) = self.compiled.default_at(place.clone()) else { return };
+        // One that is null, or for nulls that are values, is never filled in; the server does not serve a
+        // version with one for the whole object that is none.
+        let Some(site) = self.compiled.default_at(place.clone()) else {
+            let is_none = |default: &&Json| place.is_root() && !default.is_null() && !default.is_object();
+            if let Some(default) = schema.default.as_ref().filter(is_none) {
+                self.value_of_objects(schema, default, at);
+                self.sites.insert(place);
+            }
+            return;
+        };
         let mut gets_wrong_one = false;
         site.gaps(&mut |gap| {
             let gap = gap.to_path().to_schema();
@@ -251,13 +257,19 @@ impl Walk {
         if standing.beyond_server || schema.default.as_ref() != Some(&value) {
             judge(&self.patterns, schema, &value, is_object, standing, at, &mut self.beyond);
         } else {
-            // The server has checked this very value, but takes one of any type for an int-or-string.
-            let place = at.to_string();
-            let violations = value::check(Form::Props, &self.patterns, schema, &value);
-            self.beyond.found.extend(violations.iter().map(|violation| violation.finding(&place)));
+            // The server has checked this very value, but with formats that it passes over in objects, and
+            // one of any type for an int-or-string.
+            self.value_of_objects(schema, &value, at);
         }
         lists::check(schema, &value, at, &mut self.beyond.found);
         self.sites.extend((self.beyond.found.len() > found).then_some(place));
+    }
+
+    /// Checks a value as the server does in an object.
+    fn value_of_objects(&mut self, schema: &Schema, value: &Json, at: &Field) {
+        let place = at.to_string();
+        let violations = value::check(Form::Props, &self.patterns, schema, value);
+        self.beyond.found.extend(violations.iter().map(|violation| violation.finding(&place)));
     }
 
     fn below(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {

@@ -9,5 +9,5 @@ mod shrink;
 
 pub use build::{Program, Release, build};
 pub use campaign::{Campaign, Mismatch, Report, Subject};
-pub use generate::{Seeds, case, crds};
+pub use generate::{SchemaUpgrade, Seeds, case, crds, schema_upgrade};
 pub use oracle::{Answer, Oracle};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::keywords::{NOTHING, is_set, list, present};
-use super::pair::{Changes, LOOSENED, Pair};
+use super::pair::{Changes, Check, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 
 pub(super) const NARROWED: Rule = Rule {
@@ -16,8 +16,9 @@ An object that was valid may not satisfy the new clauses. The API server refuses
 update that changes the object around them.
 
 What a clause of allOf says is compared keyword by keyword; other limits than an enum count as new when they
-move out of it. For anyOf, oneOf and not, every change counts that is not known to allow more: if yours allows
-all that was allowed before, record that with --exceptions.",
+move out of it. A clause of anyOf must have one in the new list that allows all that it did. For oneOf and
+not, every change counts that is not known to allow more: if yours allows all that was allowed before, record
+that with --exceptions.",
     check: None,
 };
 
@@ -53,7 +54,7 @@ fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// One clause must hold, so each that is there still allows what it did.
+/// One clause must hold, so nothing is refused while another allows all that each did.
 fn any_of(pair: &Pair<'_>, changes: &mut Changes) {
     let clauses = |schema| if is_of_int_or_string(schema) { &[][..] } else { list(schema, "anyOf") };
     let (old, new) = (clauses(pair.old), clauses(pair.new));
@@ -61,14 +62,20 @@ fn any_of(pair: &Pair<'_>, changes: &mut Changes) {
         ([], []) => {}
         ([], _) => changes.add(&NARROWED, pair.path.clone(), "anyOf is new"),
         (_, []) => changes.add(&LOOSENED, pair.path.clone(), "there is no anyOf any more"),
-        _ if old.iter().any(|clause| !holds(new, clause)) => {
+        _ if old.iter().any(|clause| !is_covered(pair, clause, new, changes.checks)) => {
             changes.add(&NARROWED, pair.path.clone(), "a clause of anyOf is gone or another one");
         }
         _ if new.iter().any(|clause| !holds(old, clause)) => {
-            changes.add(&LOOSENED, pair.path.clone(), "anyOf has a further clause");
+            changes.add(&LOOSENED, pair.path.clone(), "a clause of anyOf is new or allows more");
         }
         _ => {}
     }
+}
+
+/// Whether one of the new clauses allows all that an old one does.
+fn is_covered(pair: &Pair<'_>, old: &Value, new: &[Value], checks: &'static [Check]) -> bool {
+    holds(new, old)
+        || new.iter().any(|new| !pair.clause(old, new, "anyOf".to_owned()).may_refuse_more(checks))
 }
 
 /// Exactly one clause must hold, so a further one may refuse as well as one that is gone.
@@ -89,10 +96,8 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
         (Some(old), Some(new)) if judging(old) != judging(new) => {
             // What the new clause refuses, the old one refused if it allows all that the new one does. The
             // default of a field may be newer than the clause, so none counts.
-            let mut opposite = Changes::checked_by(changes.checks);
             let clause = Pair { declared: &NOTHING, ..pair.clause(new, old, "not".to_owned()) };
-            clause.walk(&mut opposite);
-            match opposite.found.iter().any(|change| change.rule.can_refuse_objects()) {
+            match clause.may_refuse_more(changes.checks) {
                 true => changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one"),
                 false => changes.add(&LOOSENED, pair.path.clone(), "the clause of not refuses less"),
             }
@@ -113,6 +118,13 @@ impl<'a> Pair<'a> {
         };
         let Pair { declared, is_needed, was_required, is_metadata, .. } = *self;
         Pair { old, new, declared, path: self.path.clone(), is_needed, was_required, is_metadata, inside }
+    }
+
+    /// Whether the new schema may refuse what the old one allows.
+    fn may_refuse_more(&self, checks: &'static [Check]) -> bool {
+        let mut changes = Changes::checked_by(checks);
+        self.walk(&mut changes);
+        changes.found.iter().any(|change| change.rule.can_refuse_objects())
     }
 }
 

@@ -1,8 +1,8 @@
-//! Defaults of an upgrade that rules and clauses around them judge, which were there before.
+//! Defaults of an upgrade that rules, clauses and enums around them judge, which were there before.
 
 use super::pair::{Changes, Pair};
 use super::validations::rules;
-use super::{judged_by_clause, read_by_rule};
+use super::{judged_by_clause, judged_by_enum, read_by_rule};
 use etch_core::impact::compare;
 use kube_structural_schema::schema::Schema;
 
@@ -18,4 +18,5 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         read_by_rule::check(pair, &rules, &new, &compare(&old, &new), changes);
     }
     judged_by_clause::check(pair, changes);
+    judged_by_enum::check(pair, changes);
 }

@@ -9,6 +9,7 @@ mod enumeration;
 mod fields;
 mod formats;
 mod judged_by_clause;
+mod judged_by_enum;
 mod judged_defaults;
 mod keywords;
 mod limits;

@@ -24,8 +24,8 @@ breaks `self.min <= self.max` once `max` is 5 by default. The API server refuses
 again, and every update that changes the object around the rule. `etch impact --live` shows which objects
 these are.
 
-The same holds for clauses (allOf, anyOf, oneOf, not) and maxProperties of an object around the field: they
-are reported where an object that was valid may become invalid. What limits of one field imply about another
+The same holds for clauses (allOf, anyOf, oneOf, not), maxProperties and the enum of an object around the
+field: they are reported where an object that was valid may become invalid. What limits of one field imply about another
 is not worked out.
 
 Not reported is a rule that reads no other field and holds with the default, and one that only compares with

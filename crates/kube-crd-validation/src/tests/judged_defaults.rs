@@ -166,6 +166,14 @@ fn a_default_is_judged_with_the_defaults_below_it() {
             &["TypeInvalid default.p"],
             &[".d"],
         ),
+        // Formats that the server checks in defaults, and in no object.
+        (json!({"type": "object", "format": "int16", "default": "x"}), &["TypeInvalid default"], &[".d"]),
+        (
+            json!({"type": "integer", "not": {"format": "uint64"}, "default": 3}),
+            &["Invalid default"],
+            &[".d"],
+        ),
+        (json!({"type": "integer", "format": "int64", "default": 3}), &[], &[]),
         // What is never filled in.
         (
             json!({
@@ -204,6 +212,14 @@ fn a_default_that_gets_a_wrong_one_inside_is_told_apart() {
     let places = |paths: &[Path]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(places(&found.sites), [".m{}.p", ".n{}.p"]);
     assert_eq!(places(&found.spoiled), [".m"]);
+}
+
+#[test]
+fn a_default_for_the_whole_object_that_is_none_is_wrong() {
+    let found = defaults(&schema(&json!({"type": "object", "format": "byte", "default": [1]})));
+    assert!(found.by_server.is_empty(), "{:?}", found.by_server);
+    let sites: Vec<_> = found.sites.iter().map(ToString::to_string).collect();
+    assert_eq!((found.beyond_server.len(), sites), (1, vec![".".to_owned()]));
 }
 
 #[test]

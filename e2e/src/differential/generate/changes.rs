@@ -89,7 +89,7 @@ impl Generator<'_> {
     }
 
     /// A pointer to some schema below a root, the root included.
-    fn somewhere(&mut self, root: &Value) -> String {
+    pub(super) fn somewhere(&mut self, root: &Value) -> String {
         let mut pointer = String::new();
         let mut node = root;
         while self.random.chance(85) {

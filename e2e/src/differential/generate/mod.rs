@@ -12,6 +12,7 @@ mod operands;
 mod rules;
 mod schemas;
 mod seeds;
+mod upgrades;
 mod values;
 mod versions;
 mod words;
@@ -22,6 +23,7 @@ use crate::conformance::{Case, Op};
 use simulator::random::Random;
 
 pub use seeds::{Seeds, crds};
+pub use upgrades::{SchemaUpgrade, schema_upgrade};
 
 /// Makes the case with a number under a seed: always the same one.
 pub fn case(seeds: &Seeds, seed: u64, number: u64, op: Op) -> Case {

@@ -1,0 +1,148 @@
+//! What `etch lint --old` finds in random upgrades of a schema, held against what becomes of objects: where it
+//! finds no error, no object that was valid is refused, and no value is lost; where it finds nothing at all,
+//! each value is shown as before.
+
+#![expect(clippy::print_stdout, reason = "how many upgrades and objects were judged is worth a line")]
+
+use e2e::differential::{SchemaUpgrade, Seeds, schema_upgrade};
+use etch_lint::compatibility;
+use kube_crd_validation::{Validator, crd};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Schema;
+use serde_json::{Value, json};
+
+const SEED: u64 = 20_261_201;
+const UPGRADES: u64 = 40_000;
+
+/// A schema that the server accepts, and whose defaults are valid; other rules report the others.
+struct Served {
+    schema: Schema,
+    compiled: Compiled,
+}
+
+impl Served {
+    fn new(schema: &Value, crd: &Json) -> Option<Self> {
+        let schema = Schema::parse(&schema.clone().into()).ok()?;
+        let compiled = Compiled::new(&schema);
+        let is_sound = crd::validate_create(crd).is_ok_and(|found| found.is_empty())
+            && kube_crd_validation::defaults(&schema).sites.is_empty();
+        is_sound.then_some(Self { schema, compiled })
+    }
+
+    /// The object as a reader gets it.
+    fn read(&self, stored: &Json) -> Result<Json, String> {
+        let mut object = stored.clone();
+        defaults::read(&mut object, &self.schema, &self.compiled, &mut |_| {})
+            .map_err(|error| error.to_string())?;
+        Ok(object)
+    }
+
+    /// Why the server refuses to create an object.
+    fn refusal(&self, object: &Json) -> Option<String> {
+        let found = Validator::new(&self.schema).object(object);
+        found.values.iter().chain(&found.rules).next().map(|finding| format!("{finding:?}"))
+    }
+
+    /// What an object that is stored may be, if a reader gets a valid one: with its defaults, or without.
+    fn stored(&self, object: &Json) -> Vec<Json> {
+        let Ok(shown) = self.read(object) else { return Vec::new() };
+        let is_lasting = self.read(&shown).as_ref() == Ok(&shown);
+        if !is_lasting || self.refusal(&shown).is_some() {
+            return Vec::new();
+        }
+        // What the server would have dropped is not stored.
+        let bare = Some(object.clone()).filter(|bare| has_all(&shown, bare, true));
+        bare.into_iter().chain([shown]).collect()
+    }
+
+    /// What becomes of a stored object that does harm.
+    fn harm(&self, stored: &Json) -> Option<String> {
+        let shown = match self.read(stored) {
+            Ok(shown) => shown,
+            Err(error) => return Some(error),
+        };
+        let lost = (!has_all(&shown, stored, false)).then(|| format!("is shown as {}", *shown));
+        self.refusal(&shown).filter(|refusal| !is_list_for_text(refusal)).or(lost)
+    }
+}
+
+/// The server accepts a list for a text that has a format, and `etch lint` does not say that such a list is
+/// refused once the format is gone (docs/lint.md).
+fn is_list_for_text(refusal: &str) -> bool {
+    refusal.contains(r#"must be of type string: \"array\""#)
+}
+
+/// Whether a value has all that another one has, to its nulls or apart from these.
+fn has_all(value: &Value, other: &Value, with_nulls: bool) -> bool {
+    match (value, other) {
+        (_, Value::Null) if !with_nulls => true,
+        (Value::Object(value), Value::Object(other)) => other
+            .iter()
+            .filter(|(_, other)| with_nulls || !other.is_null())
+            .all(|(name, other)| value.get(name).is_some_and(|value| has_all(value, other, with_nulls))),
+        (Value::Array(value), Value::Array(other)) => {
+            let mut items = value.iter().zip(other);
+            value.len() == other.len() && items.all(|(value, other)| has_all(value, other, with_nulls))
+        }
+        _ => value == other,
+    }
+}
+
+fn crd_of(schema: &Value) -> Json {
+    let version =
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.stable.example.com"},
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [version],
+        },
+    })
+    .into()
+}
+
+#[test]
+fn what_refuses_objects_or_takes_from_them_is_an_error() {
+    let seeds = Seeds::load().expect("the project has vectors of real CRDs");
+    let (mut upgrades, mut judged, mut harmful, mut with_errors) = (0, 0, 0, 0);
+    let mut missed = Vec::new();
+    for number in 0..UPGRADES {
+        let SchemaUpgrade { old, new, objects } = schema_upgrade(&seeds, SEED, number);
+        let (before, after) = (crd_of(&old), crd_of(&new));
+        let (Some(served), Some(serves)) = (Served::new(&old, &before), Served::new(&new, &after)) else {
+            continue;
+        };
+        let found = compatibility(&before, &after);
+        let has_error = found.iter().any(|finding| finding.rule.can_refuse_objects());
+        let stored: Vec<Json> =
+            objects.into_iter().flat_map(|object| served.stored(&object.into())).collect();
+        upgrades += 1;
+        judged += stored.len();
+        with_errors += usize::from(has_error);
+        let harm = stored.iter().find_map(|object| Some((serves.harm(object)?, object)));
+        harmful += usize::from(harm.is_some());
+        let change = || {
+            let is_shown_otherwise = |object: &&Json| match (served.read(object), serves.read(object)) {
+                (Ok(before), Ok(after)) => !has_all(&after, &before, true),
+                _ => true,
+            };
+            Some(("is shown otherwise".to_owned(), stored.iter().find(is_shown_otherwise)?))
+        };
+        let unreported = match has_error {
+            true => None,
+            false => harm.or_else(|| found.is_empty().then(change).flatten()),
+        };
+        missed
+            .extend(unreported.map(|(what, object)| {
+                format!("{number}: {what}\nold {old}\nnew {new}\nobject {}", **object)
+            }));
+    }
+    println!("{upgrades} upgrades, {with_errors} with errors; {harmful} harmed some of {judged} objects");
+    missed.sort_by_key(String::len);
+    assert!(missed.is_empty(), "{} missed\n{}", missed.len(), missed[..missed.len().min(9)].join("\n\n"));
+    assert!(harmful > UPGRADES / 100, "hardly any upgrade did harm");
+}
