@@ -46,6 +46,7 @@ fn crd(impact: &CrdImpact) -> Value {
         ignored,
         terminating,
         open,
+        claimed,
         only_open: _,
         unprotected: _,
     } = impact.tally.counts;
@@ -66,6 +67,7 @@ fn crd(impact: &CrdImpact) -> Value {
             "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid,
             "protectedByPersist": protected,
             "ignored": ignored, "terminating": terminating, "unknown": open,
+            "claimed": claimed,
         },
         "summary": impact
             .tally
@@ -94,6 +96,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     held,
                     problems,
                     open,
+                    claimed,
                 } = effect;
                 let broken: Vec<_> =
                     held.iter().flat_map(|held| &held.broken).map(ToString::to_string).collect();
@@ -117,6 +120,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "broken": broken,
                     "protectedByPersist": texts(protected),
                     "unknown": unknown,
+                    "claimed": texts(claimed),
                     "problems": list(problems, |problem| Value::from(problem.to_string())),
                 })
             })

@@ -69,15 +69,25 @@ fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     writeln!(out, "</section>")
 }
 
-/// How many objects each effect is on, and how many at each place.
+/// What happens to the objects, and what to do about it.
 fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
+    let total = counted(impact.tally.counts.total, "object");
+    if impact.details.all() == 0 {
+        writeln!(out, "<p>{total}; nothing changes for them.</p>")?;
+    } else {
+        of_objects(out, impact, &total)?;
+    }
+    for advice in advice(looked, &code) {
+        writeln!(out, "<p class=\"advice\">{advice}</p>")?;
+    }
+    Ok(())
+}
+
+/// How many objects each effect is on, and how many at each place.
+fn of_objects(out: &mut dyn Write, impact: &CrdImpact, total: &str) -> io::Result<()> {
     let tally = &impact.tally;
     let whole = tally.counts.total;
-    let total = counted(whole, "object");
-    if impact.details.all() == 0 {
-        return writeln!(out, "<p>{total}; nothing changes for them.</p>");
-    }
     writeln!(out, "<h3>{total}, {}</h3>\n<table class=\"effects\">", text(&affected(impact)))?;
     head(out, &["Effect", "#Objects", ""])?;
     for ((effect, is_open), objects) in &tally.effects {
@@ -88,11 +98,7 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     for (place, objects) in &tally.summary {
         row(out, (place.effect, place.is_open), &[code(&place.text)], *objects, whole)?;
     }
-    writeln!(out, "</table>")?;
-    for advice in advice(looked, &code) {
-        writeln!(out, "<p class=\"advice\">{advice}</p>")?;
-    }
-    Ok(())
+    writeln!(out, "</table>")
 }
 
 /// The heads of columns; one that begins with `#` is of numbers.

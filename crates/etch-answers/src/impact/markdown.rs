@@ -87,14 +87,24 @@ fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
     table.write(out)
 }
 
-/// The numbers first, by effect and place; then the first objects, folded.
+/// What happens to the objects, and what to do about it.
 fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
     let total = counted(impact.tally.counts.total, "object");
     if impact.details.all() == 0 {
-        return writeln!(out, "{total}; nothing changes for them.\n");
+        writeln!(out, "{total}; nothing changes for them.\n")?;
+    } else {
+        writeln!(out, "**{total}, {}:**\n", affected(impact))?;
+        of_objects(out, impact)?;
     }
-    writeln!(out, "**{total}, {}:**\n", affected(impact))?;
+    for advice in advice(looked, &code) {
+        writeln!(out, "{advice}\n")?;
+    }
+    Ok(())
+}
+
+/// The numbers by effect and place, then the first objects, folded.
+fn of_objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     let mut table = MarkdownTable::new(["Objects", "Effect", "Where"]);
     for (place, objects) in &impact.tally.summary {
         let effect = word(place.effect, place.is_open);
@@ -113,11 +123,7 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     if impact.details.left() > 0 {
         writeln!(out, "and {}\n", counted(impact.details.left(), "more object"))?;
     }
-    writeln!(out, "</details>\n")?;
-    for advice in advice(looked, &code) {
-        writeln!(out, "{advice}\n")?;
-    }
-    Ok(())
+    writeln!(out, "</details>\n")
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ fn narrowed(out: &mut dyn Write, style: &Style, findings: &[Finding], follows: b
     table.write(out, style)
 }
 
-/// The numbers first, by effect and place; then the first objects.
+/// What happens to the objects, and what to do about it.
 fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
     if !impact.has_same_schemas() || !impact.narrowed.is_empty() {
@@ -137,9 +137,19 @@ fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()
     }
     let total = counted(impact.tally.counts.total, "object");
     if impact.details.all() == 0 {
-        return writeln!(out, "{total}; nothing changes for them.");
+        writeln!(out, "{total}; nothing changes for them.")?;
+    } else {
+        writeln!(out, "{total}, {}:", affected(impact))?;
+        of_objects(out, style, impact)?;
     }
-    writeln!(out, "{total}, {}:", affected(impact))?;
+    for advice in advice(looked, &in_backticks) {
+        writeln!(out, "\n{advice}")?;
+    }
+    Ok(())
+}
+
+/// The numbers by effect and place, then the first objects.
+fn of_objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
     let mut table = Table::new(["OBJECTS", "EFFECT", "WHERE"]).numbers(&["OBJECTS"]);
     for (place, objects) in &impact.tally.summary {
         let effect = Cell::new(word(place.effect, place.is_open), tone(place.effect));
@@ -155,11 +165,7 @@ fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()
         }
     }
     table.write(out, style)?;
-    write_left(out, impact.details.left())?;
-    for advice in advice(looked, &in_backticks) {
-        writeln!(out, "\n{advice}")?;
-    }
-    Ok(())
+    write_left(out, impact.details.left())
 }
 
 /// How many objects something happens to, in words.
@@ -243,7 +249,17 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     let impact = &looked.impact;
     let counts = &impact.tally.counts;
     let mut advice = Vec::new();
+    let mut unknown = Vec::new();
+    if counts.claimed > 0 {
+        let objects = counted(counts.claimed, "object");
+        unknown.push(format!(
+            "Some defaults of {objects} count as stored because managedFields name them, which can be stale."
+        ));
+    }
     if counts.open > 0 {
+        unknown.push("What may happen depends on what etcd holds.".to_owned());
+    }
+    if !unknown.is_empty() {
         let persist = match looked.settling.filter(|_| !impact.tally.may_break()) {
             Some(options) => {
                 let within = &looked.within;
@@ -252,8 +268,8 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
             None => String::new(),
         };
         advice.push(format!(
-            "What may happen depends on what etcd holds. To know it, {persist}give access to etcd \
-             (--etcd-endpoints) or a snapshot of it."
+            "{} To know it, {persist}give access to etcd (--etcd-endpoints) or a snapshot of it.",
+            unknown.join(" ")
         ));
     }
     if counts.gaining_on_write > 0 {

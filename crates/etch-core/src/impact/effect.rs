@@ -38,6 +38,9 @@ pub struct Effect {
     pub problems: Vec<Problem>,
     /// What of this happens only if etcd holds what nothing shows, or does not hold it.
     pub open: Open,
+    /// Places to which something else happens if etcd lacks what owners name: a claim can outlive its field
+    /// (fact R5).
+    pub claimed: Vec<Path>,
 }
 
 /// What may happen to an object: it depends on what etcd holds, and that is not known.
@@ -212,6 +215,23 @@ impl Effect {
             }
         }
         self
+    }
+
+    /// The places to which something happens in another case, and not in this.
+    pub(super) fn lacks(&self, other: &Self) -> Vec<Path> {
+        let mut lacking = Vec::new();
+        for ((_, of_this), (_, of_other)) in by_effect(self).into_iter().zip(by_effect(other)) {
+            let is_lacking = |place: &&Path| !of_this.iter().any(|known| known.contains(place));
+            unite(&mut lacking, of_other.iter().filter(is_lacking).cloned().collect());
+        }
+        for problem in other.problems.iter().filter(|problem| !self.problems.contains(problem)) {
+            let place = match problem {
+                Problem::Invalid { broken, .. } => broken.place.clone(),
+                _ => Path::root(),
+            };
+            unite(&mut lacking, vec![place]);
+        }
+        lacking
     }
 
     /// Whether the object is the same to its readers and writers, before and after.

@@ -34,8 +34,8 @@ use kube_structural_schema::path::{Path, Trail};
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare, compare_crds, compare_other_defaults};
-use stored::with_nulls;
 pub use stored::{presumed, proved};
+use stored::{with_nulls, without_unproved};
 pub use tally::{Counted, Counts, Place, Tally};
 
 /// An upgrade from one state of a CRD to another, made ready for looking at many objects.
@@ -200,7 +200,8 @@ impl<'a> Upgrade<'a> {
         Ok((object, effect))
     }
 
-    /// What happens to an object by whatever etcd may hold of it, together.
+    /// What happens to an object by whatever etcd may hold of it, together. What owners name counts as
+    /// stored; where that decides what happens is in [`Effect::claimed`].
     fn presumed_effect(&self, object: &Object, record: &Record) -> Effect {
         let storage = &self.old.storage().name;
         // Stored at S, it would show all defaults of S (fact R2).
@@ -231,8 +232,9 @@ impl<'a> Upgrade<'a> {
         if !all.iter().any(|stored| stored.version == whole.version && stored.value == whole.value) {
             all.push(whole);
         }
+        let version = all[0].version.clone();
         let with_nulls = with_nulls(object, self.old, &record.history);
-        all.extend(with_nulls.map(|value| Stored { value, version: all[0].version.clone() }));
+        all.extend(with_nulls.map(|value| Stored { value, version: version.clone() }));
         let mut effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
         if may_be_elsewhere && self.old.is_converted_by_webhook() {
             // Of what a webhook makes of the object nothing is known: it may show the same as before.
@@ -241,7 +243,10 @@ impl<'a> Upgrade<'a> {
         let open = open(&effects);
         let mut effects = effects.into_iter();
         let first = effects.next().unwrap_or_default();
-        Effect { open, ..effects.fold(first, Effect::or) }
+        let effect = effects.fold(first, Effect::or);
+        let unproved = Stored { value: without_unproved(object, self.old, record), version };
+        let claimed = effect.lacks(&self.effect(object.json(), &unproved));
+        Effect { open, claimed, ..effect }
     }
 
     /// What happens to an object that is read as `view` at the old storage version, and of which etcd holds

@@ -30,6 +30,15 @@ pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
     })
 }
 
+/// The object without the defaults of which nothing proves that etcd holds them, whoever names them.
+pub(super) fn without_unproved(object: &Object, crd: &Crd, record: &Record) -> Json {
+    let mut stored = object.json().clone();
+    let missing = by_view(object, crd, record, false);
+    let places = missing.iter().map(|missing| missing.path.steps()).filter(|steps| !steps.is_empty());
+    places.for_each(|steps| remove(&mut stored, steps));
+    stored
+}
+
 /// The object with a null for each default that may stand in place of one: an owner names a null as it names
 /// a value. `None` if there are no such defaults.
 pub(super) fn with_nulls(object: &Object, crd: &Crd, history: &History) -> Option<Json> {

@@ -57,6 +57,8 @@ pub struct Counts {
     pub open: u64,
     /// Objects of which it is not known whether anything happens.
     pub only_open: u64,
+    /// Objects to which something else happens if etcd lacks what their owners name.
+    pub claimed: u64,
     /// Objects whose values would be protected if no annotation asked to ignore them.
     pub unprotected: u64,
 }
@@ -115,6 +117,7 @@ impl Tally {
             (&mut counts.invalid, !effect.problems.is_empty()),
             (&mut counts.protected, !effect.protected.is_empty()),
             (&mut counts.open, !effect.open.is_none()),
+            (&mut counts.claimed, !effect.claimed.is_empty()),
         ] {
             *count += u64::from(is_so);
         }

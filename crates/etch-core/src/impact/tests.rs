@@ -92,6 +92,16 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
     assert_eq!(effect(old.clone(), new.clone(), &phantom), ["changes .spec.a", "protected .spec.a"]);
     let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
     assert_eq!(effect(old.clone(), new.clone(), &owned), [""; 0]);
+    let [before, after] = [&old, &new].map(|schema| crd(&[("v1", true, spec(schema.clone()))]));
+    let upgrade = Upgrade::new(&before, &after);
+    let claimed = |record: &Record| {
+        let mut effect = upgrade.on_record(&owned, record).0;
+        let mut tally = Tally::default();
+        tally.add(&mut effect, Some((&owned, &before, record)));
+        (effect.claimed.iter().map(Path::to_string).collect::<Vec<_>>(), tally.counts.claimed)
+    };
+    assert_eq!(claimed(&Record::default()), (vec![".spec.a".to_owned()], 1), "a claim can be stale");
+    assert_eq!(claimed(&all_stored()), (Vec::new(), 0));
     let other = tab(json!({ "a": 2 }), json!({ "f:a": {} }));
     assert_eq!(effect(old.clone(), new, &other), [""; 0]);
     let gone = json!({ "a": { "type": "integer" } });

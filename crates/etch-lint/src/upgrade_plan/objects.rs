@@ -60,8 +60,21 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             let command = format!("{etch} audit {name} --objects --limit 0{cluster}");
             plan.before(StepKind::Unignore, what, Vec::new(), Some(command));
         }
-        if objects.counts.open > 0 {
-            let count = counted(objects.counts.open, "object");
+        let claimed = match objects.counts.claimed {
+            0 => None,
+            claimed => Some(format!(
+                "whether etcd holds defaults of {} that managedFields name, which can be stale",
+                counted(claimed, "object")
+            )),
+        };
+        let open = match objects.counts.open {
+            0 => None,
+            open => Some(format!(
+                "what etcd holds of {}, on which it depends what happens there",
+                counted(open, "object")
+            )),
+        };
+        for unknown in claimed.into_iter().chain(open) {
             let gives_defaults = upgrade.old.is_some_and(|(_, old)| old.gives_defaults());
             let is_about_versions = objects.summary.keys().any(|place| place.is_one_of(&elsewhere));
             let write = match gives_defaults && !is_about_versions {
@@ -71,8 +84,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
                 false => "`etch persist --every-object` before the upgrade settles it, and ",
             };
             plan.unknown.push(format!(
-                "what etcd holds of {count}, on which it depends what happens there: {write}`etch impact` \
-                 with --etcd-endpoints or --etcd-snapshot reads it"
+                "{unknown}: {write}`etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
             ));
         }
     }
