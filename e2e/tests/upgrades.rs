@@ -29,7 +29,7 @@ struct Served {
 
 impl Served {
     fn new(schema: &Value, crd: &Json) -> Option<Self> {
-        let schema = Schema::parse(&schema.clone().into()).ok()?;
+        let schema = Schema::parse(schema).ok()?;
         let compiled = Compiled::new(&schema);
         let is_sound = crd::validate_create(crd).is_ok_and(|found| found.is_empty())
             && kube_crd_validation::defaults(&schema).sites.is_empty();
