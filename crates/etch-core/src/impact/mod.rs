@@ -61,7 +61,7 @@ pub struct Upgrade<'a> {
 }
 
 /// What is stored in etcd, as far as it is known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     /// What etcd holds, or is taken to hold.
     pub value: Json,
@@ -229,7 +229,7 @@ impl<'a> Upgrade<'a> {
         }
         // Etcd may hold all that is shown.
         let whole = Stored { value: object.json().clone(), version: all[0].version.clone() };
-        if !all.iter().any(|stored| stored.version == whole.version && stored.value == whole.value) {
+        if !all.contains(&whole) {
             all.push(whole);
         }
         let version = all[0].version.clone();
@@ -245,7 +245,11 @@ impl<'a> Upgrade<'a> {
         let first = effects.next().unwrap_or_default();
         let effect = effects.fold(first, Effect::or);
         let unproved = Stored { value: without_unproved(object, self.old, record), version };
-        let claimed = effect.lacks(&self.effect(object.json(), &unproved));
+        // Where no owner names an unproved default, that case is one of the others.
+        let claimed = match all.contains(&unproved) {
+            true => Vec::new(),
+            false => effect.lacks(&self.effect(object.json(), &unproved)),
+        };
         Effect { open, claimed, ..effect }
     }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::audit::{State, by_view};
+use crate::audit::{Missing, State, by_view};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Owner, is_covered, is_named, owners};
@@ -17,23 +17,23 @@ use kube_structural_schema::schema::Schema;
 /// What etcd holds of an object that is read at the storage version, where that is proved: all that it shows,
 /// or all but defaults that are known to be absent.
 pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
-    let mut stored = object.json().clone();
     if record.covers(object, crd).is_some() {
-        return Some(stored);
+        return Some(object.json().clone());
     }
     let missing = by_view(object, crd, record, false);
     let is_certain = record.history.has_stored_only_at(&crd.storage().name)
         && missing.iter().all(|missing| missing.state == State::Phantom);
-    is_certain.then(|| {
-        missing.iter().for_each(|missing| remove(&mut stored, missing.path.steps()));
-        stored
-    })
+    is_certain.then(|| without(object, &missing))
 }
 
 /// The object without the defaults of which nothing proves that etcd holds them, whoever names them.
 pub(super) fn without_unproved(object: &Object, crd: &Crd, record: &Record) -> Json {
+    without(object, &by_view(object, crd, record, false))
+}
+
+/// The object without what is missing. The root stands for what is not known to be at any place.
+fn without(object: &Object, missing: &[Missing]) -> Json {
     let mut stored = object.json().clone();
-    let missing = by_view(object, crd, record, false);
     let places = missing.iter().map(|missing| missing.path.steps()).filter(|steps| !steps.is_empty());
     places.for_each(|steps| remove(&mut stored, steps));
     stored

@@ -88,6 +88,11 @@ pub(super) fn as_read(value: &Value, schema: &Value) -> Option<(Json, Schema)> {
     Some((object, schema))
 }
 
+/// The value of [`as_read`].
+pub(super) fn value_as_read(value: &Value, schema: &Value) -> Option<Value> {
+    as_read(value, schema).and_then(|(object, _)| object.get(FIELD).cloned())
+}
+
 /// Whether objects get the same from two defaults, each with those below it in its schema.
 fn give_the_same(old: (&Value, &Value), new: (&Value, &Value)) -> bool {
     let given = |(default, schema)| as_read(default, schema).map(|(object, _)| object);

@@ -9,10 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::keywords::{fields, list, number, present};
 use super::nulls::REMOVED;
-use super::pair::{Change, Changes, Pair};
+use super::pair::{Changes, Pair};
 use super::read_by_rule::READ;
 use super::reads::{About, Choice, Reads, Side, State};
-use crate::rule::Severity;
 use kube_crd_validation::validate;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
@@ -39,8 +38,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     for ((place, choice), keyword) in found {
         let path = place.steps().iter().fold(pair.path.clone(), |path, step| path.join(step.clone()));
         // What requires a default that is gone has a finding of its own.
-        let is_known = |found: &Change| found.path == path && found.rule.severity == Severity::Error;
-        if changes.found.iter().any(is_known) {
+        if changes.has_error_at(&path) {
             continue;
         }
         let of = if pair.path.is_root() { "the object".to_owned() } else { pair.path.to_string() };

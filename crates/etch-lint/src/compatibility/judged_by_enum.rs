@@ -2,18 +2,16 @@
 
 use serde_json::Value;
 
-use super::defaults::{FIELD, as_read};
+use super::defaults::value_as_read;
 use super::keywords::{list, present, property, values};
 use super::pair::{Changes, Pair};
 use super::read_by_rule::READ;
-use crate::rule::Severity;
 use kube_structural_schema::json::same;
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     let [old, new] = [pair.old, pair.new].map(|schema| list(schema, "enum"));
     let is_read = |value: &Value, schema: &Value, allowed: &[Value]| {
-        let read = as_read(value, schema).and_then(|(object, _)| object.get(FIELD).cloned());
-        read.is_some_and(|read| allowed.iter().any(|other| same(&read, other)))
+        value_as_read(value, schema).is_some_and(|read| allowed.iter().any(|other| same(&read, other)))
     };
     // Of what is shown, all may be stored, or all but what the defaults give.
     let mut stored = old
@@ -22,9 +20,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         .flat_map(|value| [value.clone(), without_defaults(value, pair.old)]);
     let is_refused = stored
         .any(|value| is_read(&value, pair.old, old) && !new.is_empty() && !is_read(&value, pair.new, new));
-    let is_known =
-        changes.found.iter().any(|found| found.path == pair.path && found.rule.severity == Severity::Error);
-    if is_refused && !is_known {
+    if is_refused && !changes.has_error_at(&pair.path) {
         changes.add(
             &READ,
             pair.path.clone(),

@@ -45,6 +45,11 @@ impl Changes {
         Self { found: Vec::new(), checks }
     }
 
+    /// Whether an error was found at this place.
+    pub(super) fn has_error_at(&self, path: &Path) -> bool {
+        self.found.iter().any(|found| found.path == *path && found.rule.severity == Severity::Error)
+    }
+
     /// Adds one.
     pub(super) fn add(&mut self, rule: &'static Rule, path: Path, message: impl Into<String>) {
         self.found.push(Change { rule, path, message: message.into() });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::defaults::{FIELD, as_read};
+use super::defaults::value_as_read;
 use super::keywords::{ANYTHING, META, fields, is_set, keeps_unknown, present, property, values};
 use super::pair::Pair;
 use kube_structural_schema::json::same;
@@ -169,13 +169,10 @@ fn is_of_resource(step: &Step) -> bool {
 fn default(schema: &Value) -> State {
     match present(schema, "default") {
         None => State::Absent,
-        Some(default) => {
-            let read = as_read(default, schema).and_then(|(object, _)| object.get(FIELD).cloned());
-            match read.unwrap_or_else(|| default.clone()) {
-                Value::Null => State::Null,
-                value => State::Default(value),
-            }
-        }
+        Some(default) => match value_as_read(default, schema).unwrap_or_else(|| default.clone()) {
+            Value::Null => State::Null,
+            value => State::Default(value),
+        },
     }
 }
 

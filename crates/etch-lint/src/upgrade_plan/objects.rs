@@ -60,32 +60,28 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             let command = format!("{etch} audit {name} --objects --limit 0{cluster}");
             plan.before(StepKind::Unignore, what, Vec::new(), Some(command));
         }
-        let claimed = match objects.counts.claimed {
-            0 => None,
-            claimed => Some(format!(
-                "whether etcd holds defaults of {} that managedFields name, which can be stale",
-                counted(claimed, "object")
-            )),
+        let gives_defaults = upgrade.old.is_some_and(|(_, old)| old.gives_defaults());
+        let is_about_versions = objects.summary.keys().any(|place| place.is_one_of(&elsewhere));
+        let write = match gives_defaults && !is_about_versions {
+            // It would store what the new schema refuses.
+            _ if objects.may_break() => "",
+            true => "`etch persist` before the upgrade settles it, and ",
+            false => "`etch persist --every-object` before the upgrade settles it, and ",
         };
-        let open = match objects.counts.open {
-            0 => None,
-            open => Some(format!(
-                "what etcd holds of {}, on which it depends what happens there",
-                counted(open, "object")
-            )),
-        };
-        for unknown in claimed.into_iter().chain(open) {
-            let gives_defaults = upgrade.old.is_some_and(|(_, old)| old.gives_defaults());
-            let is_about_versions = objects.summary.keys().any(|place| place.is_one_of(&elsewhere));
-            let write = match gives_defaults && !is_about_versions {
-                // It would store what the new schema refuses.
-                _ if objects.may_break() => "",
-                true => "`etch persist` before the upgrade settles it, and ",
-                false => "`etch persist --every-object` before the upgrade settles it, and ",
-            };
+        let mut unknown = |what: String| {
             plan.unknown.push(format!(
-                "{unknown}: {write}`etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
+                "{what}: {write}`etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
             ));
+        };
+        if objects.counts.claimed > 0 {
+            let count = counted(objects.counts.claimed, "object");
+            unknown(format!(
+                "whether etcd holds defaults of {count} that managedFields name, which can be stale"
+            ));
+        }
+        if objects.counts.open > 0 {
+            let count = counted(objects.counts.open, "object");
+            unknown(format!("what etcd holds of {count}, on which it depends what happens there"));
         }
     }
     if let (None, Some((_, old)), true) = (upgrade.objects, upgrade.old, upgrade.is_moved_by_webhook()) {
