@@ -158,15 +158,17 @@ async fn d14_combined(cluster: &Cluster) -> Result<()> {
         "ports": {"type": "array", "items": {"x-kubernetes-int-or-string": true}, "default": [80, true]},
         // Objects are checked without a format that the server does not know for the type.
         "shape": {"type": "object", "format": "int16", "default": "x"},
+        "bag": {"type": "object", "format": "byte", "default": [1]},
     })))
     .await?;
-    let valid = json!({"few": {"b": 1}, "ruled": {"b": 1}, "port": 1, "ports": [], "shape": {}});
+    let valid = json!({"few": {"b": 1}, "ruled": {"b": 1}, "port": 1, "ports": [], "shape": {}, "bag": {}});
     for (name, problem) in [
         ("few", "spec.few: Too many"),
         ("ruled", "spec.ruled: Invalid value"),
         ("port", "spec.port: Invalid value"),
         ("ports", "spec.ports[1]: Invalid value"),
         ("shape", "spec.shape: Invalid value"),
+        ("bag", "spec.bag: Invalid value"),
     ] {
         let mut spec = valid.clone();
         spec.as_object_mut().context("an object")?.remove(name);

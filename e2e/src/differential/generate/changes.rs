@@ -135,7 +135,7 @@ impl Generator<'_> {
     }
 
     fn change_rules(&mut self, node: &mut Map<String, Value>) {
-        let about = copy_without_rules(node);
+        let about = copy_without(node, "x-kubernetes-validations");
         let rules = node.entry("x-kubernetes-validations").or_insert_with(|| json!([]));
         let Value::Array(rules) = rules else { return };
         if rules.is_empty() || self.random.chance(35) {
@@ -293,9 +293,9 @@ impl Generator<'_> {
     }
 }
 
-/// A schema as new rules look at it.
-fn copy_without_rules(node: &Map<String, Value>) -> Map<String, Value> {
-    let fields = node.iter().filter(|(name, _)| *name != "x-kubernetes-validations");
+/// A schema without one of its keywords.
+pub(super) fn copy_without(node: &Map<String, Value>, keyword: &str) -> Map<String, Value> {
+    let fields = node.iter().filter(|(name, _)| *name != keyword);
     fields.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

@@ -1,7 +1,8 @@
 //! Upgrades of a schema, with objects that were stored before.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::changes::copy_without;
 use super::{Generator, Seeds, Temper};
 use crate::conformance::Op;
 use simulator::random::Random;
@@ -48,7 +49,7 @@ impl Generator<'_> {
         let pointer = self.somewhere(root);
         let Some(Value::Object(node)) = root.pointer_mut(&pointer) else { return };
         let keyword = self.random.pick(&["allOf", "anyOf", "oneOf", "not"]);
-        let mut other = without(node, keyword);
+        let mut other = copy_without(node, keyword);
         self.add_clause(&mut other, 9);
         let Some(other) = other.remove(keyword) else { return };
         match (node.get_mut(keyword), other) {
@@ -63,10 +64,4 @@ impl Generator<'_> {
             (_, other) => drop(node.insert(keyword.to_owned(), other)),
         }
     }
-}
-
-fn without(node: &Map<String, Value>, keyword: &str) -> Map<String, Value> {
-    let mut node = node.clone();
-    node.remove(keyword);
-    node
 }
